@@ -3,9 +3,9 @@
 import hashlib
 
 
-def of(body: bytes) -> str:
-    """Return the ETag of a content."""
-    return f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+def of(body: bytes, coding: str = "") -> str:
+    """Return the ETag of a content; each content coding of it has an ETag of its own."""
+    return f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}{coding and f"-{coding}"}"'
 
 
 def is_known(etag: str, if_none_match: str) -> bool:

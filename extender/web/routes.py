@@ -29,10 +29,10 @@ FILES: Final = _files()
 @router.get("/")
 async def page(request: Request) -> Response:
     """Answer the page itself."""
-    return file_answer.of(FILES[INDEX], request.headers.get("if-none-match", ""))
+    return file_answer.of(FILES[INDEX], request)
 
 
 @router.get(f"/{FOLDER}/{{name}}")
 async def file(request: Request, name: str) -> Response:
     """Answer a file that the page refers to."""
-    return file_answer.of(FILES.get(name), request.headers.get("if-none-match", ""))
+    return file_answer.of(FILES.get(name), request)

@@ -71,7 +71,8 @@ class ListKind(Generic[T]):
     Attributes:
         columns: what lists are filtered and sorted by: a function of the object for each name.
         identity: the columns that name an object.
-        row: makes the row of an object; it is called for the objects of a page only.
+        row: makes the row of an object, of the chosen fields, or of all where none are chosen: a field that is not
+            chosen costs nothing. It is called for the objects of a page only.
         fields: the names in a row.
         name: identifies an object in all snapshots.
         same: whether two versions of one object have equal columns and rows.
@@ -80,7 +81,7 @@ class ListKind(Generic[T]):
 
     columns: Mapping[str, Callable[[T], Any]]
     identity: tuple[str, ...]
-    row: Callable[[T], Row]
+    row: Callable[[T, Collection[str]], Row]
     fields: tuple[str, ...]
     name: Callable[[T], Hashable]
     same: Callable[[T, T], bool] = operator.is_
@@ -131,7 +132,7 @@ def check_fields(chosen_fields: Sequence[str], known: Collection[str]) -> None:
 
 def _row(item: T, asked: ListRequest, kind: ListKind[T]) -> Row | msgspec.Raw:
     if kind.encoded is None:
-        return chosen(kind.row(item), asked.fields)
+        return kind.row(item, asked.fields)
     encoded = kind.encoded(item)
     return chosen(msgspec.json.decode(encoded), asked.fields) if asked.fields else msgspec.Raw(encoded)
 

@@ -86,7 +86,8 @@ def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
 
 def is_pending(pod: WatchedPod) -> bool:
     """Whether a pod waits for a node."""
-    return status(pod) == "Pending" and (pod.parsed.request is not None or bool(pod.parsed.problems))
+    has_begun = pod.node or pod.is_terminal or pod.scheduling.is_terminating
+    return not has_begun and (pod.parsed.request is not None or bool(pod.parsed.problems))
 
 
 def asked_mib(request: PodRequest | None) -> int:

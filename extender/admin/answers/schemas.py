@@ -256,6 +256,7 @@ class UsageSchema(AnswerSchema):
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
     items: list[UsageItemSchema]
     itemsLeftOut: int
+    currency: str = Field("", description="of the costs, as the file of prices names it", examples=["EUR"])
     staleSince: HistoryStaleSince = ""
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from extender.admin.answers.event_streams import Streams
 from extender.admin.answers.list_cache import ListCache
+from extender.admin.answers.snapshot_answers import SnapshotAnswers
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
@@ -49,6 +50,7 @@ class Context:
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
         lists: ordered lists that are kept between requests.
+        summaries: those of the latest snapshot.
         history_at_once: bounds the questions to the database.
     """
 
@@ -66,6 +68,7 @@ class Context:
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
     lists: ListCache = field(default_factory=ListCache)
+    summaries: SnapshotAnswers = field(default_factory=SnapshotAnswers)
     history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
 
 

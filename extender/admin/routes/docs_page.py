@@ -2,6 +2,7 @@
 
 import html as escaping
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,41 +12,48 @@ HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "Cache-Control": "no-cache",
 }
+_CODE: Final = re.compile("`([^`]+)`")
 _STYLE: Final = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 code, pre { font: 13px/1.4 ui-monospace, monospace }
 pre { overflow: auto; padding: .6rem; border: 1px solid #8886; border-radius: 4px }
 table { border-collapse: collapse; width: 100% }
+h2, td, code { overflow-wrap: anywhere }
 td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884 }
 h2 { margin-top: 2.5rem }
 summary { cursor: pointer }
+@media (prefers-color-scheme: dark) { body { background: #141917; color: #e6ecea } a { color: #63cfa3 } }
 .verb { font-weight: 600; text-transform: uppercase }
 """
 
 
 def html(document: Json) -> str:
     """Return the page of an OpenAPI document."""
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{_e(document['info']['title'])}</title>"
+    head = (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_e(document['info']['title'])}</title>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'>"
+    )
+    back = "<p><a href=../../>← Dashboard</a></p>"  # relative: the page may stand behind a proxy's path
     title = f"<h1>{_e(document['info']['title'])} {_e(document['info']['version'])}</h1>"
-    intro = f"<p>{_e(document['info'].get('description', ''))}</p><p><a href=openapi.json>OpenAPI document</a></p>"
+    intro = f"<p>{_prose(document['info'].get('description', ''))}</p><p><a href=openapi.json>OpenAPI document</a></p>"
     operations = "".join(
         _operation(path, verb, operation, document)
         for path, verbs in document["paths"].items()
         for verb, operation in verbs.items()
     )
-    return f"{head}<style>{_STYLE}</style>{title}{intro}{operations}"
+    return f"{head}<style>{_STYLE}</style><main>{back}{title}{intro}{operations}</main></html>"
 
 
 def _operation(path: str, verb: str, operation: Json, document: Json) -> str:
     heading = f"<h2 id={_e(operation['operationId'])}><span class=verb>{_e(verb)}</span> <code>{_e(path)}</code></h2>"
-    text = f"<p>{_e(operation.get('description') or operation.get('summary', ''))}</p>"
+    text = f"<p>{_prose(operation.get('description') or operation.get('summary', ''))}</p>"
     parameters = "".join(_parameter(parameter) for parameter in operation.get("parameters", ()))
     table = f"<table><tr><th>parameter<th>in<th>meaning</tr>{parameters}</table>" if parameters else ""
     body = _content(operation.get("requestBody", {}), document, "request")
     answer = _content(operation["responses"].get("200", {}), document, "answer")
     others = "".join(
-        f"<tr><td>{_e(status)}<td>{_e(response['description'])}</tr>"
+        f"<tr><td>{_e(status)}<td>{_prose(response['description'])}</tr>"
         for status, response in operation["responses"].items()
         if status != "200"
     )
@@ -56,7 +64,7 @@ def _operation(path: str, verb: str, operation: Json, document: Json) -> str:
 def _parameter(parameter: Json) -> str:
     return (
         f"<tr><td><code>{_e(parameter['name'])}</code><td>{_e(parameter['in'])}"
-        f"<td>{_e(parameter.get('description', ''))} <code>{_e(_type(parameter.get('schema', {})))}</code></tr>"
+        f"<td>{_prose(parameter.get('description', ''))} <code>{_e(_type(parameter.get('schema', {})))}</code></tr>"
     )
 
 
@@ -95,6 +103,11 @@ def _plain(schema: Json, document: Json) -> Iterator[Any]:
     if schema.get("type") == "array":
         yield [_example(schema.get("items", {}), document)]
     yield schema.get("default", {"integer": 0, "boolean": False, "string": ""}.get(str(schema.get("type"))))
+
+
+def _prose(text: object) -> str:
+    """Return text with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", _e(text))
 
 
 def _e(text: object) -> str:

@@ -65,6 +65,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         "until": text(until),
         "items": items,
         "itemsLeftOut": max(0, len(found) - query.limit),
+        "currency": reports.currency,
         "staleSince": await stale_since(context, reports, since, until),
     }
     return answer(request, body)

@@ -70,4 +70,4 @@ async def get_gpu(
     if view is None:
         raise not_found(f"card {uuid}")
     state = next(card for card in view.state.cards if card.card.uuid == uuid)
-    return answer(request, rows.with_staleness(gpus.kind(snapshot, sees).row((view, state)), snapshot))
+    return answer(request, rows.with_staleness(gpus.kind(snapshot, sees).row((view, state), ()), snapshot))

@@ -1,21 +1,26 @@
 """`/summary`: the cluster in a few numbers, and what an administrator should look at."""
 
 from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 import vgpu
 from extender.admin.answers import findings, rows, schemas
-from extender.admin.answers.json_response import answer
+from extender.admin.answers.json_response import answer_bytes
 from extender.admin.answers.listed import nodes as node_rows
 from extender.admin.answers.queries import NoQuery
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
+from vgpu.domain.identifiers import Namespace
 
 router = APIRouter(tags=["inventory"])
 
 SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
+Sees = Callable[[Namespace], bool]
 
 
 @router.get("/summary", response_model=schemas.SummarySchema)
@@ -26,7 +31,17 @@ async def summarize(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
-    nodes = [node_rows.row(view, snapshot) for view in snapshot.views.values()]
+    body = context.summaries.get(snapshot.number, _seen(snapshot, sees), lambda: _summary(snapshot, sees))
+    return answer_bytes(request, body)
+
+
+def _seen(snapshot: ClusterSnapshot, sees: Sees) -> Hashable:
+    """Return what a summary depends on beside the snapshot: the namespaces that the caller may see."""
+    return "all" if sees is visibility.sees_all else frozenset(filter(sees, snapshot.namespaces))
+
+
+def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
+    nodes = [node_rows.row(view, snapshot, (*SUMMED, "usable")) for view in snapshot.views.values()]
     pods = Counter(rows.status(pod) for pod in snapshot.pods.values() if sees(pod.namespace))
     body: dict[str, Any] = {
         "version": vgpu.__version__,
@@ -38,4 +53,4 @@ async def summarize(
         "findings": findings.of(snapshot, sees),
         "staleSince": snapshot.stale_since,
     }
-    return answer(request, body)
+    return msgspec.json.encode(body)

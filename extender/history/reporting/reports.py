@@ -208,6 +208,10 @@ class CardSeries:
 class Reports(Protocol):
     """Reads the history."""
 
+    @property
+    def currency(self) -> str:
+        """The currency of costs; empty where the prices name none."""
+
     def stored_until_ms(self) -> int:
         """Return until when the history is stored, in Unix milliseconds: the extender stores a mark every 5 s.
 

@@ -33,6 +33,11 @@ class SqlReports:
         self._prices = prices
         self._now_ms = now_ms
 
+    @property
+    def currency(self) -> str:
+        """The currency of costs, as `Reports.currency` says."""
+        return self._prices.currency
+
     def stored_until_ms(self) -> int:
         """Return until when the history is stored, as `Reports.stored_until_ms` says."""
         with database.reading(self._engine) as connection:

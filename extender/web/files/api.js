@@ -2,7 +2,8 @@
 
 const TOKEN = "vgpu-token"; // kept for the browser's tab only
 const RETRY_MS = 3000;
-const CHANGES_MS = 1000; // at most one reload a second, however much changes
+const CHANGES_MS = 1000; // at most one update a second, however much changes
+const MOST_CHANGES = 2000; // of one update: more of them are read as lists
 
 /** An answer that is an error. `fields` has what is wrong with which field of the request. */
 export class Problem extends Error {
@@ -68,14 +69,21 @@ export async function post(path, body) {
 }
 
 /**
- * Call `onChange` when pods, cards or nodes change, and `onState` with whether the stream is open, until `signal` aborts.
+ * Call `onChange` with what has changed of pods, cards and nodes, and `onState` with whether the stream is open, until
+ * `signal` aborts. A change is {kind, type, object}, as `/events` has it; null says that anything may have changed: a
+ * stream has begun, so that what is loaded from now on and the changes after it are everything, or none could be had.
  * A stream is read by fetch and not by EventSource, which cannot send the token.
  */
 export async function follow(onChange, onState, signal) {
+  let isFirst = true;
   while (!signal.aborted) {
     try {
-      await read(await send("events", { signal }), onChange, onState);
+      const response = await send("events", { signal });
+      isFirst &&= !response.ok;
+      await read(response, onChange, onState);
     } catch (error) {
+      if (isFirst && !signal.aborted) onChange(null);
+      isFirst = false;
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
         onState(false, error.message);
         return;
@@ -89,14 +97,37 @@ export async function follow(onChange, onState, signal) {
 async function read(response, onChange, onState) {
   if (!response.ok) await answer(response);
   onState(true, "");
-  onChange(); // what changed while no stream was open
+  onChange(null); // what changed while no stream was open
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let timer = null;
+  let changes = [];
+  let rest = "";
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    if (timer === null && /^event: /m.test(part.value)) {
-      timer = setTimeout(() => { timer = null; onChange(); }, CHANGES_MS);
+    const frames = (rest + part.value).split("\n\n");
+    rest = frames.pop();
+    changes = merged(changes, frames.map(parsed).filter((change) => change !== undefined));
+    if (timer === null && (changes === null || changes.length)) {
+      timer = setTimeout(() => {
+        onChange(changes);
+        timer = null;
+        changes = [];
+      }, CHANGES_MS);
     }
   }
+}
+
+/** Return two lists of changes as one; null, which says that anything may have changed, contains every list. */
+export function merged(one, other) {
+  if (one === null || other === null || other.includes(null) || one.length + other.length > MOST_CHANGES) return null;
+  return [...one, ...other];
+}
+
+/** Return the change of a frame of the stream; null for an overflow, undefined for a heartbeat. */
+function parsed(frame) {
+  const kind = /^event: (.*)$/m.exec(frame)?.[1];
+  if (kind === undefined) return undefined;
+  if (kind === "overflow") return null;
+  return { kind, ...JSON.parse(/^data: (.*)$/m.exec(frame)[1]) };
 }
 
 function send(path, options = {}) {

@@ -1,15 +1,15 @@
 // One card: what its containers have and use of it, and its last 24 hours.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { closedBecause } from "./cardmap.js";
 import { chart } from "./charts.js";
 import { badge, element, podLink } from "./dom.js";
-import { clock, memory, percent, share } from "./format.js";
+import { CAUSES, COLORS, waited } from "./figures.js";
+import { clock, counted, memory, percent, share } from "./format.js";
 
 const CHARTS_MS = 60000; // nodes report about once a minute
-const COLORS = ["--chart1", "--chart2", "--chart3", "--chart4"];
-const CAUSES = { turn: "for a turn", share: "share used up", drain: "own work", queued: "queued on the card" };
 
 export const title = () => "Card";
 
@@ -21,7 +21,7 @@ export function open(root, [uuid]) {
   const charts = element("div", { class: "charts" });
   let chartsAt = 0;
   root.append(
-    element("p", {}, element("a", { href: "#/cards" }, "← All cards")), heading, facts, actions,
+    element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,
     element("h2", {}, "Containers"), list, element("h2", {}, "Last 24 hours"), charts,
   );
 
@@ -39,7 +39,7 @@ export function open(root, [uuid]) {
   return load;
 }
 
-function states(card) {
+export function states(card) {
   const closed = closedBecause(card);
   return [
     card.healthy ? badge("healthy", "good") : badge(card.reason || "unhealthy", "bad"), " ",
@@ -100,7 +100,7 @@ function containers(card) {
       element("p", { class: "keys" }, key("usedpart", "guaranteed and used"), key("given", "guaranteed and idle"), key("over", "used beyond the guarantee"), key("free", "free"))),
     card.pods.length ? element("ul", { class: "held" }, card.pods.map((held) => element("li", {},
       podLink(held.namespace, held.pod), " ", element("small", {}, `${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`)))) : "",
-    hidden > 0 ? element("p", { class: "empty" }, `${hidden} pods of namespaces that you may not see.`) : "",
+    hidden > 0 ? element("p", { class: "empty" }, `${counted(hidden, "pod")} of namespaces that you may not see.`) : "",
     card.podCount ? "" : element("p", { class: "empty" }, "No container is on this card."),
   ];
 }
@@ -148,17 +148,4 @@ async function showCharts(root, card) {
     chart("Temperature", own.untilMs, [{ name: "GPU", values: own.celsius, color: "--chart2" }], (value) => `${value} °C`, period, 100),
     chart("Power", own.untilMs, [{ name: "drawn", values: own.watts, color: "--chart3" }], (value) => `${Math.round(value)} W`, period),
   );
-}
-
-/** Seconds that launches of all containers waited in a minute, at the times of the card's figures. */
-function waited(containers, cause, untilMs) {
-  const sums = untilMs.map(() => null);
-  for (const { untilMs: ends, fromMs, waitMs } of containers) {
-    ends.forEach((end, index) => {
-      const place = untilMs.findIndex((ms) => ms >= end);
-      const value = waitMs[cause][index];
-      if (place >= 0 && value !== null) sums[place] = (sums[place] ?? 0) + (60 * value) / (end - fromMs[index]);
-    });
-  }
-  return sums;
 }

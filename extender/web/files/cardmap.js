@@ -1,10 +1,12 @@
-// The map of the cluster: a small tile for each card, by node. A tile is one element, so that 5,000 of them are fast.
+// The map of the cluster: a small tile for each card, by node, or by rack and node. A tile is one element, which changes
+// only where its card does, so that 5,000 of them are fast.
 
 import { element } from "./dom.js";
-import { memory, percent } from "./format.js";
+import { counted, memory, percent } from "./format.js";
 
-const byName = new Intl.Collator("en", { numeric: true }).compare; // node-2 before node-10
+export const byName = new Intl.Collator("en", { numeric: true }).compare; // node-2 before node-10
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+const NO_RACK = "No rack";
 
 /** Why a card takes no new containers; empty where it does. */
 export function closedBecause(card) {
@@ -28,106 +30,165 @@ export function described(card) {
   return `${card.node} card ${card.index}, ${card.model}, ${memory(card.memoryMiB)}: ${percent(mib)} of memory and ${percent(cores)} of time given${used}, ${state}`;
 }
 
-/** A map of cards. `update` takes all cards that are to be shown, and touches only tiles that change. */
+/** The name of a card in all lists: a card may be listed by two nodes. */
+export function keyOf(card) {
+  return `${card.node}/${card.uuid}`;
+}
+
+/** A map of cards. `update` takes all cards that are to be shown, `replace` one that is shown already. */
 export class CardMap {
   constructor(onOpen) {
-    this.root = element("div", { class: "map", role: "group", "aria-label": "Map of the cards", keydown: (event) => this.#move(event), click: (event) => {
-      const tile = event.target.closest(".cardtile");
-      if (tile) onOpen(tile.dataset.uuid);
-    } });
-    this.tiles = new Map();
-    this.groups = new Map();
+    this.root = element("div", { class: "map", role: "group", "aria-label": "Map of the cards",
+      keydown: (event) => this.#move(event),
+      click: (event) => {
+        const card = this.cards.get(event.target.closest(".cardtile"));
+        if (card) onOpen(card.uuid);
+      },
+      mouseover: (event) => {
+        const tile = event.target.closest(".cardtile");
+        if (tile) tile.title = tile.getAttribute("aria-label");
+      } });
+    this.tiles = new Map(); // by card
+    this.cards = new WeakMap(); // by tile
+    this.groups = new Map(); // by the name of the node, or of the rack
   }
 
-  update(cards) {
-    const nodes = Map.groupBy ? Map.groupBy(cards, (card) => card.node) : grouped(cards);
-    const names = [...nodes.keys()].sort(byName);
+  /** Show these cards by node, or by rack and node. */
+  update(cards, isByRack) {
     const seen = new Set();
-    for (const name of names) {
+    const racks = isByRack ? grouped(cards, (card) => card.rack || NO_RACK) : new Map([["", cards]]);
+    const shown = names(racks).map((rack) => {
+      const nodes = this.#nodes(racks.get(rack), seen);
+      return isByRack ? [this.#rack(rack, nodes, racks.get(rack).length)] : nodes;
+    });
+    for (const key of this.tiles.keys()) if (!seen.has(key)) this.tiles.delete(key);
+    for (const name of this.groups.keys()) if (!seen.has(name)) this.groups.delete(name);
+    placeChildren(this.root, shown.flat());
+    this.root.classList.toggle("byrack", isByRack);
+    if (!this.root.querySelector(".cardtile[tabindex='0']")) this.root.querySelector(".cardtile")?.setAttribute("tabindex", "0");
+  }
+
+  /** Draw a card again; false where it is not shown. */
+  replace(card) {
+    if (!this.tiles.has(keyOf(card))) return false;
+    this.#tile(card);
+    return true;
+  }
+
+  /** Make a card's tile the one that has the focus when the map gets it; focus it where `now` is true. */
+  select(uuid, now = false) {
+    const tile = [...this.tiles.values()].find((made) => this.cards.get(made).uuid === uuid);
+    if (tile) this.#take(tile, now);
+  }
+
+  #take(tile, now) {
+    this.root.querySelector(".cardtile[tabindex='0']")?.setAttribute("tabindex", "-1");
+    tile.setAttribute("tabindex", "0");
+    if (now) tile.focus();
+  }
+
+  #nodes(cards, seen) {
+    const nodes = grouped(cards, (card) => card.node);
+    return names(nodes).map((name) => {
+      seen.add(name);
       const group = this.#group(name);
       const tiles = nodes.get(name).sort((one, other) => one.index - other.index).map((card) => {
         seen.add(keyOf(card));
         return this.#tile(card);
       });
       placeChildren(group.lastChild, tiles);
-    }
-    for (const key of this.tiles.keys()) if (!seen.has(key)) this.tiles.delete(key);
-    for (const name of this.groups.keys()) if (!nodes.has(name)) this.groups.delete(name);
-    placeChildren(this.root, names.map((name) => this.groups.get(name)));
-    if (!this.root.querySelector(".cardtile[tabindex='0']")) this.root.querySelector(".cardtile")?.setAttribute("tabindex", "0");
-  }
-
-  /** Make a card's tile the one that has the focus when the map gets it; focus it where `now` is true. */
-  select(uuid, now = false) {
-    const tile = [...this.tiles.values()].find((each) => each.made.dataset.uuid === uuid)?.made;
-    if (!tile) return;
-    this.root.querySelector(".cardtile[tabindex='0']")?.setAttribute("tabindex", "-1");
-    tile.setAttribute("tabindex", "0");
-    if (now) tile.focus();
+      return group;
+    });
   }
 
   #group(name) {
     if (!this.groups.has(name)) {
-      this.groups.set(name, element("div", { class: "mapnode", role: "group", "aria-label": name }, element("span", { class: "mapname", title: name, "aria-hidden": "true" }, name), element("div", { class: "maptiles" })));
+      this.groups.set(name, element("div", { class: "mapnode", role: "group", "aria-label": name },
+        element("span", { class: "mapname", title: name, "aria-hidden": "true" }, name), element("div", { class: "maptiles" })));
     }
     return this.groups.get(name);
   }
 
-  #tile(card) {
-    const text = described(card);
-    const key = keyOf(card);
-    let known = this.tiles.get(key);
-    if (!known) {
-      known = { made: element("button", { class: "cardtile", tabindex: "-1", type: "button" }), text: "" };
-      known.made.dataset.uuid = card.uuid;
-      this.tiles.set(key, known);
-    }
-    if (known.text !== text || known.stale !== card.staleSince) {
-      const [mib, cores] = given(card);
-      const { made } = known;
-      made.setAttribute("aria-label", text);
-      made.title = text;
-      made.style.setProperty("--mem", `${mib}%`);
-      made.style.setProperty("--time", `${cores}%`);
-      made.classList.toggle("closed", Boolean(closedBecause(card)));
-      made.classList.toggle("ill", !card.healthy);
-      made.classList.toggle("stale", Boolean(card.staleSince));
-      Object.assign(known, { text, stale: card.staleSince });
-    }
-    return known.made;
+  #rack(name, nodes, count) {
+    const key = `rack/${name}`; // no node has such a name
+    const made = [...this.root.children].find((child) => child.dataset.rack === key) ?? element(
+      "section", { class: "maprack", "data-rack": key, "aria-label": `Rack ${name}` }, element("h2", { class: "rackname", title: name }), element("div", { class: "map" }));
+    made.firstChild.textContent = name === NO_RACK ? `${NO_RACK} (${counted(count, "card")})` : `${name} (${counted(nodes.length, "node")}, ${counted(count, "card")})`;
+    placeChildren(made.lastChild, nodes);
+    return made;
   }
 
-  /** Arrow keys go from tile to tile: right and left in order, up and down to the nearest tile of the row. */
+  #tile(card) {
+    const key = keyOf(card);
+    let tile = this.tiles.get(key);
+    if (tile && this.cards.get(tile) === card) return tile;
+    if (!tile) {
+      tile = element("button", { class: "cardtile", tabindex: "-1", type: "button" });
+      this.tiles.set(key, tile);
+    }
+    const [mib, cores] = given(card);
+    const text = described(card);
+    const before = this.cards.get(tile);
+    this.cards.set(tile, card);
+    if (before && before.staleSince === card.staleSince && tile.getAttribute("aria-label") === text) return tile;
+    tile.setAttribute("aria-label", text);
+    tile.style.setProperty("--mem", `${mib}%`);
+    tile.style.setProperty("--time", `${cores}%`);
+    const marks = [closedBecause(card) && "closed", !card.healthy && "ill", card.staleSince && "stale"].filter(Boolean);
+    tile.className = ["cardtile", ...marks].join(" ");
+    return tile;
+  }
+
+  /** Arrow keys go from tile to tile: right and left in order, up and down to the nearest tile of the next row. */
   #move(event) {
-    const tiles = [...this.root.querySelectorAll(".cardtile")];
-    const at = tiles.indexOf(document.activeElement);
-    if (at < 0 || !(event.key in MOVES || event.key === "ArrowUp" || event.key === "ArrowDown")) return;
+    const tile = document.activeElement;
+    if (!this.cards.has(tile) || !(event.key in MOVES || event.key === "ArrowUp" || event.key === "ArrowDown")) return;
     event.preventDefault();
-    const to = event.key in MOVES ? tiles[Math.max(0, Math.min(tiles.length - 1, at + MOVES[event.key]))] : vertical(tiles, at, event.key === "ArrowDown");
-    if (to) this.select(to.dataset.uuid, true);
+    const next = event.key in MOVES ? this.#inOrder(tile, MOVES[event.key]) : vertical(this.root, tile, event.key === "ArrowDown");
+    if (next) this.#take(next, true);
+  }
+
+  #inOrder(tile, steps) {
+    const tiles = [...this.root.querySelectorAll(".cardtile")];
+    return tiles[Math.max(0, Math.min(tiles.length - 1, tiles.indexOf(tile) + steps))];
   }
 }
 
-function vertical(tiles, at, down) {
-  const from = tiles[at].getBoundingClientRect();
+/** The nearest tile of another row: of the same node, else of the nearest node above or below. */
+function vertical(root, tile, isDown) {
+  const from = tile.getBoundingClientRect();
+  const own = tile.closest(".mapnode");
+  return nearest([...own.querySelectorAll(".cardtile")], from, isDown)
+    ?? nearestOf(nearest([...root.querySelectorAll(".mapnode")].filter((node) => node !== own), own.getBoundingClientRect(), isDown), from, isDown);
+}
+
+function nearestOf(node, from, isDown) {
+  return node && nearest([...node.querySelectorAll(".cardtile")], from, isDown);
+}
+
+function nearest(elements, from, isDown) {
   let best = null;
   let distance = Infinity;
-  for (const tile of tiles) {
-    const box = tile.getBoundingClientRect();
-    const rows = down ? box.top - from.top : from.top - box.top;
+  for (const found of elements) {
+    const box = found.getBoundingClientRect();
+    const rows = isDown ? box.top - from.top : from.top - box.top;
     const far = rows * 10 + Math.abs(box.left - from.left);
-    if (rows > 2 && far < distance) [best, distance] = [tile, far];
+    if (rows > 2 && far < distance) [best, distance] = [found, far];
   }
   return best;
 }
 
-function keyOf(card) {
-  return `${card.node}/${card.uuid}`; // a card may be listed by two nodes
+function names(groups) {
+  return [...groups.keys()].sort(byName);
 }
 
-function grouped(cards) {
+function grouped(cards, name) {
   const found = new Map();
-  for (const card of cards) found.set(card.node, [...(found.get(card.node) ?? []), card]);
+  for (const card of cards) {
+    const group = found.get(name(card));
+    if (group) group.push(card);
+    else found.set(name(card), [card]);
+  }
   return found;
 }
 

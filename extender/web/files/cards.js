@@ -1,149 +1,198 @@
 // The cards: how much of each is given away and used, and which containers have it.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
 import { bar } from "./bar.js";
-import { CardMap, closedBecause } from "./cardmap.js";
-import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
+import { byName, CardMap, closedBecause, keyOf } from "./cardmap.js";
+import { badge, choice, element, field, podLink, show, suggestions, table } from "./dom.js";
 import { clock, memory, percent, share } from "./format.js";
 import { overview } from "./overview.js";
 
 const PAGE = 100;
-const ALL = 1000; // rows of one request for the map
-const MAP_FIELDS = "uuid,node,index,model,memoryMiB,allocatedMiB,allocatedCores,heldWhole,healthy,reason,nodeReason,countsOn,cordoned,podCount,usedCores,staleSince";
-const LARGE_MS = 10000; // between two loads of a map of more than one request
-const COLUMNS = [["Card", "name"], ["Memory", "bar-cell"], ["Time", "bar-cell"], ["Containers", ""], ["", "actions"]];
+const ALL = 1000; // rows of one request
+const NODES = 100; // named in one request
+const MAP_FIELDS = "uuid,node,rack,index,model,memoryMiB,allocatedMiB,allocatedCores,heldWhole,healthy,reason,nodeReason,countsOn,cordoned,podCount,usedCores,staleSince";
+const NAMESPACES_MS = 10000; // between two loads of which namespaces are on which cards
+const COLUMNS = [["Card", "name"], ["Memory", "bar-cell"], ["Time", "bar-cell"], ["Containers", ""], ["Action", "actions"]];
 const STATES = {
-  all: ["all", {}, () => true],
-  free: ["with room", { minFreeMiB: 1024, cordoned: false }, (card) => card.healthy && !closedBecause(card) && !card.heldWhole && card.allocatedMiB < card.memoryMiB],
-  used: ["in use", {}, (card) => card.podCount > 0],
-  closed: ["closed", {}, (card) => Boolean(closedBecause(card))],
-  unhealthy: ["unhealthy", { healthy: false }, (card) => !card.healthy],
-  cordoned: ["cordoned", { cordoned: true }, (card) => card.cordoned],
+  all: ["all", () => true],
+  free: ["with room", (card) => card.healthy && !closedBecause(card) && !card.heldWhole && card.allocatedMiB < card.memoryMiB],
+  used: ["in use", (card) => card.podCount > 0],
+  closed: ["closed", (card) => Boolean(closedBecause(card))],
+  unhealthy: ["ill", (card) => !card.healthy],
+  cordoned: ["cordoned", (card) => card.cordoned],
 };
-const kept = { shape: "map", state: "all", node: "", model: "", namespace: "", opened: "" }; // while the page is open
+const DEFAULTS = { as: "map", by: "node", show: "all", node: "", model: "", namespace: "" };
+const NONE = "No card is like this. A node appears here when its device plugin has reported its cards.";
+const DRAWN = new Set(MAP_FIELDS.split(","));
+
+let opened = ""; // the card that was looked at last: it has the focus when one comes back
 
 export const title = () => "Cards";
 
 export function open(root) {
+  const kept = address.chosen(DEFAULTS);
+  if (!Object.hasOwn(STATES, kept.show)) kept.show = DEFAULTS.show;
   let limit = PAGE;
-  let cards = null;
-  let loadedAt = 0;
-  const typed = (name) => (event) => {
-    kept[name] = event.target.value.trim();
-    if (kept.shape === "list" || name === "namespace") load(true);
-    else draw();
+  let cards = null; // by keyOf
+  let namespaces = new Map(); // of cards, by keyOf
+  let namespacesAt = 0;
+  const choose = (name) => (value) => {
+    kept[name] = value;
+    address.keep(kept, DEFAULTS);
+    changed();
   };
-  const [label] = field("Node", { type: "search", placeholder: "part of a name", value: kept.node, input: typed("node") });
-  const [modelLabel] = field("Model", { type: "search", placeholder: "part of a name", value: kept.model, input: typed("model") });
-  const [spaceLabel] = field("Namespace", { type: "search", placeholder: "every namespace", value: kept.namespace, change: typed("namespace") });
+  const typed = (name) => (event) => choose(name)(event.target.value.trim());
+  const models = suggestions("models");
+  const spaces = suggestions("namespaces");
+  const [nodeLabel] = field("Node", { type: "search", placeholder: "part of a name", value: kept.node, input: typed("node") });
+  const [modelLabel] = field("Model", { type: "search", placeholder: "part of a name", value: kept.model, list: models.id, input: typed("model") });
+  const [spaceLabel] = field("Namespace", { type: "search", placeholder: "part of a name", value: kept.namespace, list: spaces.id, input: typed("namespace") });
   const numbers = element("div");
   const list = element("div");
   const count = element("p", { class: "empty", role: "status" });
-  const keys = element("p", { class: "keys" }, "Left: memory given. Right: time given. ", element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key ill" }), " ill"));
+  const keys = element("p", { class: "keys" }, "Left: memory given. Right: time given. ",
+    element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key ill" }), " ill"));
   const map = new CardMap((uuid) => {
-    kept.opened = uuid;
+    opened = uuid;
     location.hash = `#/cards/${encodeURIComponent(uuid)}`;
   });
-  let inNamespace = null;
   const options = Object.entries(STATES).map(([name, [text]]) => [name, text]);
   root.append(
     element("h1", {}, "Cards"),
     numbers,
     element("div", { class: "controls" },
-      label, modelLabel, spaceLabel,
-      choice("Show", options, kept.state, (chosen) => {
-        kept.state = chosen;
-        load(true);
-      }),
-      choice("As", [["map", "map"], ["list", "list"]], kept.shape, (chosen) => {
-        kept.shape = chosen;
-        load(true);
-      })),
+      nodeLabel, modelLabel, spaceLabel, models, spaces,
+      choice("Show", options, kept.show, choose("show")),
+      choice("As", [["map", "map"], ["list", "list"]], kept.as, choose("as")),
+      choice("By", [["node", "node"], ["rack", "rack"]], kept.by, choose("by"))),
     list,
   );
 
-  async function load(isAsked = false) {
-    numbers.replaceChildren(...overview(await api.summary()));
-    if (kept.shape === "list") await loadList();
-    else await loadMap(isAsked);
+  async function load(changes = null) {
+    const isFirst = !cards;
+    const parts = changes && cards ? apply(changes) : reload();
+    const summary = api.summary().then((found) => show(numbers, overview(found)));
+    await Promise.all([parts, summary]);
+    if (isFirst && opened && kept.as === "map") map.select(opened, true);
   }
 
-  async function loadMap(isAsked) {
-    if (!list.contains(map.root)) list.replaceChildren(keys, map.root, count);
-    const isLarge = cards !== null && cards.length >= ALL;
-    if (!isLarge || Date.now() - loadedAt > LARGE_MS) {
-      cards = await allCards();
-      loadedAt = Date.now();
+  async function reload() {
+    const found = new Map();
+    for await (const page of pages({ fields: MAP_FIELDS, sort: "node,index" })) {
+      for (const card of page) found.set(keyOf(card), card);
+      if (!cards && kept.as === "map" && found.size === ALL) drawMap([...found.values()].filter(matching()), found.size);
     }
-    if (!isLarge || isAsked) inNamespace = kept.namespace ? await cardsOf(kept.namespace) : null;
-    const isFirst = !map.tiles.size;
-    draw();
-    if (isFirst && kept.opened) map.select(kept.opened, true);
+    cards = found;
+    suggestModels();
+    if (kept.namespace) await loadNamespaces();
+    await draw();
   }
 
-  function draw() {
+  /** Change what has changed: a map is drawn again only where other cards are in it. */
+  async function apply(changes) {
+    const changedCards = changes.filter(({ kind }) => kind === "gpu");
+    if (kept.namespace && Date.now() - namespacesAt > NAMESPACES_MS) await loadNamespaces();
+    const matches = matching();
+    let isSameMap = kept.as === "map" && !kept.namespace;
+    for (const { type, object } of changedCards) {
+      const key = keyOf(object);
+      const before = cards.get(key);
+      if (type === "DELETED") {
+        isSameMap = false;
+        cards.delete(key);
+        continue;
+      }
+      const card = Object.fromEntries(Object.entries(object).filter(([name]) => DRAWN.has(name)));
+      cards.set(key, card);
+      const isInPlace = before && before.rack === card.rack && before.index === card.index && matches(before) === matches(card);
+      isSameMap &&= isInPlace && (!matches(card) || map.replace(card));
+    }
+    if (!isSameMap) await draw();
+  }
+
+  /** What is chosen has changed. */
+  async function changed() {
     if (!cards) return;
-    const has = (text, part) => text.toLowerCase().includes(part.toLowerCase());
-    const shown = cards.filter((card) => has(card.node, kept.node) && has(card.model, kept.model)
-      && STATES[kept.state][2](card) && (!inNamespace || inNamespace.has(card.uuid)));
-    map.update(shown);
-    count.textContent = shown.length ? `${shown.length} of ${cards.length} cards` : "No card is like this. A node appears here when its device plugin has reported its cards.";
+    if (kept.namespace && !namespacesAt) await loadNamespaces();
+    await draw();
   }
 
-  async function loadList() {
-    const page = await listed(limit);
-    const rows = page.items.flatMap((card, index) => [
-      card.node === page.items[index - 1]?.node ? [] : [heading(card.node)],
-      row(card, load),
-    ].flat());
-    list.replaceChildren(
-      table(COLUMNS, rows, "No card is like this. A node appears here when its device plugin has reported its cards."),
-      moreButton(page, limit, (rows) => {
-        limit = rows;
-        load();
-      }),
-    );
+  async function loadNamespaces() {
+    namespacesAt = Date.now();
+    const found = new Map();
+    for await (const page of pages({ fields: "uuid,node,namespaces", sort: "node,index" })) {
+      for (const card of page) found.set(keyOf(card), card.namespaces);
+    }
+    namespaces = found;
+    spaces.offer(new Set([...found.values()].flat()));
+  }
+
+  function suggestModels() {
+    models.offer(new Set([...cards.values()].map((card) => card.model)));
+  }
+
+  /** Return whether a card is one of those that are chosen. */
+  function matching() {
+    const has = (text, part) => text.toLowerCase().includes(part);
+    const [node, model, namespace] = [kept.node, kept.model, kept.namespace].map((text) => text.toLowerCase());
+    return (card) => has(card.node, node) && has(card.model, model) && STATES[kept.show][1](card)
+      && (!namespace || (namespaces.get(keyOf(card)) ?? []).some((name) => has(name, namespace)));
+  }
+
+  async function draw() {
+    const shown = [...cards.values()].filter(matching());
+    if (kept.as === "list") await drawList(shown);
+    else drawMap(shown, cards.size);
+  }
+
+  function drawMap(shown, all) {
+    if (!list.contains(map.root)) list.replaceChildren(keys, map.root, count);
+    map.update(shown, kept.by === "rack");
+    count.textContent = shown.length ? `${shown.length} of ${all} cards` : NONE;
+  }
+
+  async function drawList(shown) {
+    shown.sort((one, other) => byName(one.node, other.node) || one.index - other.index);
+    const rows = await withPods(shown.slice(0, limit));
+    const lines = rows.flatMap((card, index) => [card.node === rows[index - 1]?.node ? [] : [heading(card.node)], row(card, load)].flat());
+    if (list.contains(map.root)) list.replaceChildren();
+    show(list, table(COLUMNS, lines, NONE),
+      shown.length > limit ? element("button", { click: () => { limit *= 3; draw(); } }, `Show more of ${shown.length} cards`) : "");
   }
   return load;
 }
 
-/** Return the rows of the list: those of the map, where filters are about parts of names. */
-async function listed(limit) {
-  const query = { ...STATES[kept.state][1], sort: "node,index", limit: kept.node || kept.model || kept.namespace || kept.state !== "all" ? ALL : limit };
-  const page = await api.get("gpus", query);
-  const has = (text, part) => text.toLowerCase().includes(part.toLowerCase());
-  const items = page.items.filter((card) => has(card.node, kept.node) && has(card.model, kept.model) && STATES[kept.state][2](card)
-    && (!kept.namespace || card.pods.some((held) => held.namespace === kept.namespace)));
-  return { ...page, items };
-}
-
-async function allCards() {
-  const found = [];
+/** Yield the cards, page by page. */
+async function* pages(query) {
   let cursor = "";
   do {
-    const page = await api.get("gpus", { fields: MAP_FIELDS, sort: "node,index", limit: ALL, cursor });
-    found.push(...page.items);
+    const page = await api.get("gpus", { ...query, limit: ALL, cursor });
+    yield page.items;
     cursor = page.nextCursor;
   } while (cursor);
-  return found;
 }
 
-/** Return the cards that the pods of a namespace have. */
-async function cardsOf(namespace) {
-  const page = await api.get("pods", { namespace, fields: "gpus", limit: ALL });
-  return new Set(page.items.flatMap((pod) => pod.gpus.map((held) => held.uuid)));
+/** Return the cards with the containers on them. */
+async function withPods(cards) {
+  const nodes = [...new Set(cards.map((card) => card.node))];
+  const whole = new Map();
+  for (let first = 0; first < nodes.length; first += NODES) {
+    for await (const page of pages({ node: nodes.slice(first, first + NODES) })) for (const card of page) whole.set(keyOf(card), card);
+  }
+  return cards.map((card) => whole.get(keyOf(card))).filter(Boolean);
 }
 
 function heading(node) {
-  return element("tr", { class: "group" }, element("th", { colspan: COLUMNS.length, scope: "rowgroup" }, node));
+  return element("tr", { class: "group", "data-key": `node ${node}` }, element("th", { colspan: COLUMNS.length, scope: "rowgroup" }, node));
 }
 
 function row(card, load) {
-  return element("tr", {},
-    element("td", { class: "name" }, element("a", { title: card.uuid, href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.index}  ${card.model}${card.unified ? " (unified)" : ""}`), " ", states(card)),
-    element("td", { class: "bar-cell" }, memoryBar(card)),
-    element("td", { class: "bar-cell" }, timeBar(card)),
-    element("td", {}, containers(card)),
+  return element("tr", { "data-key": keyOf(card) },
+    element("td", { class: "name", "data-label": "Card" }, element("a", { title: card.uuid, href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.index}  ${card.model}${card.unified ? " (unified)" : ""}`), " ", states(card)),
+    element("td", { class: "bar-cell", "data-label": "Memory" }, memoryBar(card)),
+    element("td", { class: "bar-cell", "data-label": "Time" }, timeBar(card)),
+    element("td", { "data-label": "Containers" }, containers(card)),
     element("td", { class: "actions" }, card.countsOn ? `counts on ${card.countsOn}` : cordonButton(card, load)));
 }
 
@@ -157,7 +206,7 @@ function states(card) {
 }
 
 function memoryBar(card) {
-  const parts = card.pods.map((each) => [each.whole ? card.memoryMiB : each.memoryMiB, "given"]);
+  const parts = card.pods.map((held) => [held.whole ? card.memoryMiB : held.memoryMiB, "given"]);
   const known = parts.reduce((sum, [amount]) => sum + amount, 0);
   const others = Math.max(0, card.allocatedMiB - known); // of namespaces that the user may not see
   const used = card.usedMiB === null ? "" : `, ${memory(card.usedMiB)} in use`;
@@ -173,23 +222,25 @@ function timeBar(card) {
 
 function containers(card) {
   if (!card.pods.length) return card.podCount ? `${card.podCount} of others` : "";
-  return element("ul", { class: "tenants" }, card.pods.map((each) => {
-    const has = share(each.whole, each.memoryMiB, each.cores);
-    return element("li", {}, podLink(each.namespace, each.pod), element("small", {}, ` ${each.container}: ${has}`));
+  return element("ul", { class: "tenants" }, card.pods.map((held) => {
+    const has = share(held.whole, held.memoryMiB, held.cores);
+    return element("li", { "data-key": `${held.namespace}/${held.pod}/${held.container}` }, podLink(held.namespace, held.pod), element("small", {}, ` ${held.container}: ${has}`));
   }));
 }
 
 function cordonButton(card, load) {
   const action = card.cordoned ? "uncordon" : "cordon";
   const click = async (event) => {
-    event.target.disabled = true;
+    const button = event.currentTarget;
+    button.disabled = true;
     try {
       await api.post(`gpus/${encodeURIComponent(card.uuid)}/${action}`);
       await load();
+      button.focus();
     } catch (problem) {
-      event.target.replaceWith(element("span", { class: "error", role: "alert" }, problem.message));
+      button.replaceWith(element("span", { class: "error", role: "alert" }, problem.message));
     }
   };
   const text = card.cordoned ? "Take new containers again" : "No new containers; running ones stay";
-  return element("button", { click, title: text }, action === "cordon" ? "Cordon" : "Uncordon");
+  return element("button", { click, title: text, type: "button" }, action === "cordon" ? "Cordon" : "Uncordon");
 }

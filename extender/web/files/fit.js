@@ -2,42 +2,75 @@
 
 import * as api from "./api.js";
 import { element, field, nearestFit, table } from "./dom.js";
-import { percent } from "./format.js";
+import { counted, percent } from "./format.js";
 
 const COLUMNS = [["Pod", "number"], ["Node", "name"], ["Cards", ""], ["Why not", "text"]];
+const HINT = "Say what the pods need, and ask.";
+const POLICIES = ["", "binpack", "spread", "fragmentation", "fgd", "topology", "power"];
+const COMPARED = [["Policy", "name"], ["Pods that fit", "number"], ["Nodes used", "number"], ["Empty cards then", "number"], ["Free and unusable then", "number"]];
 
 export const title = () => "Will it fit?";
 
 export function open(root) {
-  const [memoryLabel, memory] = field("Memory of each card, GiB", { type: "number", min: "0", step: "any", value: "8", size: 6 });
-  const [coresLabel, cores] = field("Time, % of a card", { type: "number", min: "0", max: "100", value: "0", size: 4 });
-  const [cardsLabel, cards] = field("Cards", { type: "number", min: "1", max: "16", value: "1", size: 3 });
-  const [countLabel, count] = field("Pods", { type: "number", min: "1", max: "1000", value: "1", size: 4 });
-  const [namespaceLabel, namespace] = field("Namespace", { value: "default", size: 12 });
-  const outcome = element("div", { "aria-live": "polite" });
-  const ask = async (event) => {
-    event.preventDefault();
+  const [memoryLabel, memory] = field("Memory of each card, GiB", { type: "number", min: "0", step: "any", value: "8" });
+  const [coresLabel, cores] = field("Time, % of a card", { type: "number", min: "0", max: "100", value: "0" });
+  const [cardsLabel, cards] = field("Cards", { type: "number", min: "1", max: "16", value: "1" });
+  const [countLabel, count] = field("Pods", { type: "number", min: "1", max: "1000", value: "1" });
+  const [namespaceLabel, namespace] = field("Namespace", { value: "default" });
+  const outcome = element("div", { "aria-live": "polite", class: "outcome" }, element("p", { class: "empty" }, HINT));
+  let asked = 0;
+  const simulated = (policy) => {
     const limits = {
       "vgpu.io/gpu": cards.value,
       "vgpu.io/gpu-mem": String(Math.round(Number(memory.value) * 1024)),
       ...(Number(cores.value) ? { "vgpu.io/gpu-cores": cores.value } : {}),
     };
-    const pod = { metadata: { name: "pod", namespace: namespace.value.trim() }, spec: { containers: [{ name: "main", resources: { limits } }] } };
-    try {
-      outcome.replaceChildren(...answer(await api.post("simulate", { pods: [{ pod, count: Number(count.value) }] })));
-    } catch (problem) {
-      const fields = (problem.fields ?? []).map((each) => element("li", {}, `${each.field}: ${each.detail}`));
-      outcome.replaceChildren(element("p", { class: "error", role: "alert" }, problem.message), element("ul", {}, fields));
-    }
+    const annotations = policy ? { "vgpu.io/node-policy": policy, "vgpu.io/gpu-policy": policy } : {};
+    const pod = { metadata: { name: "pod", namespace: namespace.value.trim(), annotations }, spec: { containers: [{ name: "main", resources: { limits } }] } };
+    return api.post("simulate", { pods: [{ pod, count: Number(count.value) }] });
   };
+  const ask = async (made) => {
+    asked += 1;
+    const own = asked;
+    outcome.replaceChildren(element("p", { class: "empty" }, "Asking…"));
+    let shown;
+    try {
+      shown = await made();
+    } catch (problem) {
+      const fields = (problem.fields ?? []).map((wrong) => element("li", {}, `${wrong.field}: ${wrong.detail}`));
+      shown = [element("p", { class: "error", role: "alert" }, problem.message), element("ul", {}, fields)];
+    }
+    if (own === asked) outcome.replaceChildren(...shown.flat()); // else it answers another question
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    ask(async () => answer(await simulated("")));
+  };
+  const compare = () => ask(async () => {
+    const found = []; // one after the other: the REST simulates one question of a caller at a time
+    for (const policy of POLICIES) found.push(await simulated(policy));
+    return compared(found);
+  });
+  const form = element("form", { class: "fitform", submit, input: () => {
+    asked += 1; // an answer under way is about other pods
+    outcome.replaceChildren(element("p", { class: "empty" }, HINT));
+  } }, memoryLabel, coresLabel, cardsLabel, countLabel, namespaceLabel,
+  element("div", { class: "controls" }, element("button", {}, "Ask"), element("button", { type: "button", click: compare }, "Compare policies")));
   root.append(
     element("h1", {}, "Will it fit?"),
-    element("p", {}, "Where would these pods be placed now? Nothing is changed. For whole manifests: vgpu simulate -f FILE."),
-    element("form", { class: "controls", submit: ask }, memoryLabel, coresLabel, cardsLabel, countLabel, namespaceLabel,
-      element("button", {}, "Ask")),
-    outcome,
+    element("p", {}, "Where would these pods be placed now? Nothing is changed. For whole manifests: ", element("code", {}, "vgpu simulate -f FILE"), "."),
+    element("div", { class: "fit" }, form, outcome),
   );
   return async () => {};
+}
+
+/** Return what each packing policy would do with the pods. */
+function compared(found) {
+  const rows = found.map(({ placed, notPlaced, pods, after }, index) => [
+    POLICIES[index] || "the cluster's default", `${placed} of ${placed + notPlaced}`,
+    new Set(pods.map((pod) => pod.node).filter(Boolean)).size, after.emptyGpus, percent(after.fragmentedPercent),
+  ]);
+  return [element("p", { class: "message" }, "With each packing policy, as vgpu.io/node-policy and vgpu.io/gpu-policy:"), table(COMPARED, rows, "")];
 }
 
 function answer({ placed, notPlaced, before, after, pods }) {
@@ -45,7 +78,7 @@ function answer({ placed, notPlaced, before, after, pods }) {
     each.number,
     each.node,
     each.gpus.map((grant) => `card ${grant.index}`).join(", "),
-    each.node ? "" : [each.reasons.map((reason) => `${reason.text} (${reason.nodes} nodes)`).join("; "), each.nearest ? element("small", {}, " ", nearestFit(each.nearest)) : ""],
+    each.node ? "" : [each.reasons.map((reason) => `${reason.text} (${counted(reason.nodes, "node")})`).join("; "), each.nearest ? element("small", {}, " ", nearestFit(each.nearest)) : ""],
   ]);
   return [
     element("p", { class: "message" }, verdict(placed, placed + notPlaced)),

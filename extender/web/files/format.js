@@ -18,6 +18,9 @@ export function ofCards(percentOfOne, cards) {
   return `${Math.round(percentOfOne) / 100} of ${cards} cards`;
 }
 
+/** The colour of a pod's status. */
+export const STATUS_KINDS = { Running: "good", Pending: "warning", Starting: "warning" };
+
 /** A pod's status with the kubelet's word for why it does not run: "Starting (ImagePullBackOff)". */
 export function podStatus({ status, statusReason }) {
   return statusReason ? `${status} (${statusReason})` : status;
@@ -31,6 +34,11 @@ export function share(whole, mib, cores) {
 /** Card-seconds as hours. */
 export function hours(seconds) {
   return seconds === null || seconds === undefined ? "–" : grouped((seconds / 3600).toFixed(seconds < 36000 ? 2 : 1));
+}
+
+/** 1 -> "1 node", 2 -> "2 nodes". */
+export function counted(number, noun) {
+  return `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /** 12345.6 -> "12,345.6". */

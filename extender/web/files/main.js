@@ -1,5 +1,6 @@
 // Chooses the view by the address after #, shows errors, asks for a token, and reloads the view when something changes.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
 import * as card from "./card.js";
 import * as cards from "./cards.js";
@@ -15,14 +16,20 @@ import * as waiting from "./waiting.js";
 const VIEWS = { cards, waiting, pods, fit, usage, history };
 const root = document.getElementById("view");
 const connection = document.getElementById("connection");
+const menu = document.getElementById("menu");
 const waitingCount = document.getElementById("waiting-count");
 
+const STREAM_MS = 1000;
 const AGAIN_MS = 60000; // no event says that what is shown has become old
 let reload = async () => {};
+let isLive = false; // whether the first answer about the stream has come: what is loaded then misses no change
 
-/** Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded again. */
+/**
+ * Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded; it is called with
+ * what has changed since, as `api.follow` has it.
+ */
 function show() {
-  const [wanted, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  const [wanted, ...rest] = address.path();
   const name = Object.hasOwn(VIEWS, wanted) ? wanted : "cards"; // an object inherits toString and others
   const one = { pods: [2, pod], cards: [1, card] }[name];
   const view = one && rest.length === one[0] ? one[1] : VIEWS[name];
@@ -33,6 +40,7 @@ function show() {
   api.whenStale((since) => {
     old.hidden = !since;
     old.textContent = since && `What this page shows is of ${clock(since)}: vgpushare has heard nothing since.`;
+    content.classList.toggle("stale", Boolean(since));
   });
   document.title = `${view.title(rest)} – vgpushare`;
   for (const link of document.querySelectorAll("nav a")) {
@@ -41,35 +49,25 @@ function show() {
     else link.removeAttribute("aria-current");
   }
   reload = once(view.open(content, rest), error);
-  reload();
+  if (isLive) reload();
 }
 
-/** Return a part of the address without escapes; a part with wrong escapes stays as it is. */
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-/** Return a function that loads at most once at a time; a call while loading loads once more afterwards. */
+/** Return a function that loads at most once at a time; calls while loading load once more afterwards. */
 function once(load, error) {
-  let running = false;
-  let again = false;
-  return async () => {
-    if (running) {
-      again = true;
-      return;
-    }
-    running = true;
+  let isRunning = false;
+  let waiting = []; // what has changed since the last load began
+  return async (changes = null) => {
+    waiting = api.merged(waiting, changes);
+    if (isRunning) return;
+    isRunning = true;
     try {
       do {
-        again = false;
-        await attempt(load, error);
-      } while (again);
+        const now = waiting;
+        waiting = [];
+        await attempt(() => load(now), error);
+      } while (waiting === null || waiting.length);
     } finally {
-      running = false;
+      isRunning = false;
     }
   };
 }
@@ -81,6 +79,10 @@ async function attempt(load, error) {
   } catch (problem) {
     if (problem instanceof api.Problem && problem.status === 401) {
       askForToken(problem.message);
+      return;
+    }
+    if (problem instanceof api.Problem && problem.status === 403 && !location.hash) {
+      location.replace("#/pods"); // a tenant sees its pods; the cards need the right to list them
       return;
     }
     error.textContent = problem instanceof api.Problem ? problem.message : `The admin REST does not answer: ${problem.message}`;
@@ -114,9 +116,15 @@ async function countWaiting() {
   waitingCount.hidden = !summary?.pods.Pending;
 }
 
+let heardAt = null;
+
+/** Figures look old while nothing is heard of the server, and the page says since when. */
 function showConnection(isOpen, why) {
-  connection.textContent = isOpen ? "live" : why;
+  if (isOpen) heardAt = null;
+  else heardAt ??= new Date();
+  connection.textContent = isOpen ? "live" : `${why} (not live since ${clock(heardAt)})`;
   connection.className = isOpen ? "good" : "bad";
+  root.classList.toggle("stale", !isOpen);
 }
 
 let closeStream = new AbortController();
@@ -124,15 +132,36 @@ let closeStream = new AbortController();
 function start() {
   closeStream.abort();
   closeStream = new AbortController();
+  isLive = false;
   show();
-  const changed = () => {
-    reload();
+  const changed = (changes) => {
+    isLive = true;
+    reload(changes);
     countWaiting();
   };
-  api.follow(changed, showConnection, closeStream.signal);
+  const { signal } = closeStream;
+  api.follow(changed, showConnection, signal);
+  setTimeout(() => {
+    if (!isLive && !signal.aborted) changed(null); // a proxy may keep the stream's begin to itself
+  }, STREAM_MS);
 }
 
 setInterval(() => reload(), AGAIN_MS);
 
-addEventListener("hashchange", show);
+/** On a small screen the views are behind a button. */
+function openMenu(isOpen) {
+  menu.setAttribute("aria-expanded", String(isOpen));
+}
+
+menu.addEventListener("click", () => openMenu(menu.getAttribute("aria-expanded") !== "true"));
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || menu.getAttribute("aria-expanded") !== "true") return;
+  openMenu(false);
+  menu.focus();
+});
+
+addEventListener("hashchange", () => {
+  openMenu(false);
+  show();
+});
 start();

@@ -34,6 +34,6 @@ function problems(findings) {
   const items = findings.map((each) => element("li", {},
     badge(each.reason, each.severity === "error" ? "bad" : "warning"),
     ` ${each.about}: ${each.detail}${each.since ? `, since ${clock(each.since)}` : ""}`));
-  return element("details", { class: "findings", open: findings.length <= 5 },
+  return element("details", { class: "findings", open: findings.length <= 5 }, // later the reader decides
     element("summary", {}, `${findings.length} to look at`), element("ul", {}, items));
 }

@@ -1,9 +1,16 @@
-// One pod: what it has, or why it waits and what would help.
+// One pod: its life, its cards and who else is on them, what it used, or why it waits and what would help.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
-import { badge, element, nearestFit, table } from "./dom.js";
-import { memory, percent, podStatus, since } from "./format.js";
+import { states } from "./card.js";
+import { chart } from "./charts.js";
+import { badge, element, nearestFit, podLink, show, table } from "./dom.js";
+import { CAUSES, COLORS, waited } from "./figures.js";
+import { counted, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
+import { lifeline } from "./lifeline.js";
 
+const AGAIN_MS = 60000; // nodes report about once a minute
+const MOST_CHARTS = 4; // containers on cards
 const GRANTS = [["Container", ""], ["Card", "name"], ["Memory", "number"], ["In use", "number"], ["Time", "number"], ["Used", "number"]];
 const REASONS = [["Nodes", "number"], ["Reason", ""], ["In words", "text"]];
 const NODES = [["Node", "name"], ["Verdict", "text"], ["Cards", "text"]];
@@ -12,59 +19,178 @@ export const title = (parameters) => parameters.join("/");
 
 export function open(root, [namespace, name]) {
   const content = element("div");
-  root.append(element("h1", {}, `${namespace}/${name}`), content);
-  return async () => {
-    const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
-    const found = await api.get(`${path}/explain`);
-    content.replaceChildren(...(found.pod.node ? placed(found) : waiting(found)));
-  };
+  const life = element("div");
+  const cards = element("div");
+  const charts = element("div", { class: "charts" });
+  const more = element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" });
+  let drawnAt = 0;
+  root.append(
+    element("p", {}, element("a", { href: address.lastOf("#/pods") }, "← All pods")),
+    element("h1", { class: "podname", title: `${namespace}/${name}` }, `${namespace}/${name}`),
+    content, element("h2", {}, "Time line"), life, cards, element("h2", {}, "Last 24 hours"), charts,
+    element("h2", {}, "On the command line"), more,
+  );
+  const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+
+  async function load(changes = null) {
+    if (changes && !concerns(changes, namespace, name)) return;
+    const found = await existing(path);
+    show(content, found ? (found.pod.node ? placed(found) : waiting(found)) : gone());
+    more.textContent = commands(namespace, name, found?.pod).join("\n");
+    const [entries, neighbours] = await Promise.all([history(namespace, name, found?.pod.uid), cardsOf(found?.pod)]);
+    show(life, typeof entries === "string" ? element("p", { class: "empty" }, entries) : lifeline(found?.pod, found?.waitsSince, entries));
+    show(cards, neighbours.length ? element("h2", {}, "Cards") : "", neighbours.map((card) => neighbourhood(card, namespace, name)));
+    if (Date.now() - drawnAt > AGAIN_MS) {
+      drawnAt = Date.now();
+      await showCharts(charts, path, found?.pod);
+    }
+  }
+  return load;
+}
+
+/** Whether a change is about the pod, or about a card: it may be the pod's, or make room for it. */
+function concerns(changes, namespace, name) {
+  return changes.some(({ kind, object }) => kind === "gpu" || (object.namespace === namespace && object.name === name));
+}
+
+async function existing(path) {
+  try {
+    return await api.get(`${path}/explain`);
+  } catch (problem) {
+    if (problem.status === 404) return null; // it has ended: the history may know it
+    throw problem;
+  }
+}
+
+/** Return the pod's entries of the history, or why there are none. */
+async function history(namespace, name, uid) {
+  try {
+    return (await api.get("history", { namespace, ...(uid ? { uid } : { name }), since: "31d", limit: 200 })).items;
+  } catch (problem) {
+    return `There is no time line: ${problem.message}.`;
+  }
+}
+
+/** Return the cards of a pod with the containers on them; what is known of a grant where the user may not see cards. */
+async function cardsOf(pod) {
+  const grants = new Map((pod?.gpus ?? []).map((grant) => [grant.uuid, grant]));
+  return Promise.all([...grants.values()].map((grant) => api.get(`gpus/${encodeURIComponent(grant.uuid)}`).catch((problem) => {
+    if (problem.status === 403 || problem.status === 404) return { ...grant, node: pod.node, pods: null };
+    throw problem;
+  })));
+}
+
+function neighbourhood(card, namespace, name) {
+  const heading = element("strong", {}, card.pods ? element("a", { href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.node}, card ${card.index}`) : `${card.node}, card ${card.index}`);
+  const facts = element("p", { class: "facts" }, heading, card.model ? `, ${card.model}, ${memory(card.memoryMiB)} ` : " ", element("code", {}, card.uuid), " ", card.pods ? states(card) : "");
+  if (!card.pods) return element("div", {}, facts, element("p", { class: "empty" }, "Who else is on it is shown to those who may list gpunodes."));
+  const others = card.pods.filter((held) => held.namespace !== namespace || held.pod !== name);
+  const seen = new Set(card.pods.map((held) => `${held.namespace}/${held.pod}`)).size;
+  const hidden = card.podCount - seen;
+  return element("div", { "data-key": card.uuid }, facts,
+    others.length ? element("p", {}, "Beside it on this card:") : "",
+    others.length ? element("ul", { class: "held", "aria-label": "Neighbours" }, others.map((held) => element("li", { "data-key": `${held.namespace}/${held.pod}/${held.container}` }, podLink(held.namespace, held.pod),
+      element("small", {}, ` ${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`)))) : "",
+    hidden > 0 ? element("p", { class: "empty" }, `${counted(hidden, "pod")} of namespaces that you may not see.`) : "",
+    others.length || hidden > 0 ? "" : element("p", { class: "empty" }, "The pod is alone on this card."));
 }
 
 function facts(pod) {
   const shown = [
-    ["Status", badge(podStatus(pod))],
+    ["Status", badge(podStatus(pod), STATUS_KINDS[pod.status])],
     ["Asks for", pod.requested],
     ["Compute policy", pod.computePolicy || "the default"],
     ["Priority", String(pod.priority)],
     ...(pod.node ? [["Node", pod.node]] : []),
-    ...pod.problems.map((each) => ["Problem", element("span", { class: "error" }, each)]),
+    ...pod.problems.map((problem) => ["Problem", element("span", { class: "error" }, problem)]),
   ];
   return element("dl", {}, shown.map(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]));
 }
 
+function gone() {
+  return element("p", { class: "message" }, "This pod does not exist, or not any more. What the history knows of it is below.");
+}
+
 function placed({ pod, message }) {
-  const rows = pod.gpus.map((each) => [
-    each.container,
-    element("span", { title: each.uuid }, `card ${each.index}`),
-    each.whole ? "whole card" : memory(each.memoryMiB),
-    memory(each.usedMiB),
-    each.whole ? "100 %" : each.cores ? percent(each.cores) : "no guarantee",
-    percent(each.usedCores),
+  const rows = pod.gpus.map((grant) => [
+    grant.container,
+    element("span", { title: grant.uuid }, `card ${grant.index}`),
+    grant.whole ? "whole card" : memory(grant.memoryMiB),
+    memory(grant.usedMiB),
+    grant.whole ? "100\u00a0%" : grant.cores ? percent(grant.cores) : "no guarantee",
+    percent(grant.usedCores),
   ]);
   return [message ? element("p", { class: "message" }, message) : "", facts(pod), table(GRANTS, rows, "It has no card.")];
 }
 
 function waiting(found) {
   const { pod, message, waitsSince, advice, reasons, nearest, nodes, nodesLeftOut, lastDecision } = found;
-  const tried = lastDecision ? `, looked at ${lastDecision.attempts} times, last ${since(lastDecision.time)} ago` : "";
+  const tried = lastDecision ? `, looked at ${counted(lastDecision.attempts, "time")}, last ${since(lastDecision.time)} ago` : "";
   return [
     element("p", { class: "message" }, message),
     waitsSince ? element("p", {}, `Waits for ${since(waitsSince)}${tried}.`) : "",
     facts(pod),
     nearest ? element("p", {}, nearestFit(nearest)) : "",
     advice.length ? element("h2", {}, "What would help") : "",
-    element("ul", {}, advice.map((each) => element("li", {}, each.text, " ", badge(each.by)))),
-    reasons.length ? [element("h2", {}, "Why the nodes refuse"), table(REASONS, reasons.map((each) => [each.nodes, each.reason, each.text]), "")] : "",
+    element("ul", {}, advice.map((change) => element("li", {}, change.text, " ", badge(change.by)))),
+    reasons.length ? [element("h2", {}, "Why the nodes refuse"), table(REASONS, reasons.map((refusal) => [refusal.nodes, refusal.reason, refusal.text]), "")] : "",
     nodes.length ? [element("h2", {}, "Nodes"), table(NODES, nodes.map(verdict), "")] : "",
-    nodesLeftOut ? element("p", {}, `${nodesLeftOut} more nodes are not shown.`) : "",
-  ].flat();
+    nodesLeftOut ? element("p", {}, `${counted(nodesLeftOut, "more node")} not shown.`) : "",
+  ];
 }
 
 function verdict(node) {
-  const isJudged = node.fits || node.cards.some((card) => card.reason);  // else something refuses the node as a whole
+  const isJudged = node.fits || node.cards.some((card) => card.reason); // else something refuses the node as a whole
   const cards = node.cards.map((card) => {
     const why = card.detail || (isJudged ? "fits" : "");
     return element("li", {}, `card ${card.index}: ${why} (${memory(card.freeMiB)}, ${percent(card.freeCores)} free)`);
   });
   return [node.node, node.fits ? badge("fits", "good") : [badge(node.reason, "warning"), ` ${node.detail}`], element("ul", {}, cards)];
+}
+
+async function showCharts(root, path, pod) {
+  let found;
+  try {
+    found = await api.get(`${path}/series`, { since: "24h" });
+  } catch (problem) {
+    root.replaceChildren(element("p", { class: "empty" }, `There are no charts: ${problem.message}.`));
+    return;
+  }
+  const period = [Date.parse(found.since), Date.parse(found.until)];
+  const several = found.containers.length > 1;
+  const drawn = found.containers.slice(0, MOST_CHARTS).flatMap((series) => {
+    const grant = pod?.gpus.find((held) => held.uuid === series.uuid && held.container === series.container);
+    const of = several ? ` (${series.container}${grant ? ` on card ${grant.index}` : ""})` : "";
+    return chartsOf(series, grant, of, period);
+  });
+  const left = found.containers.length - MOST_CHARTS;
+  root.replaceChildren(...(drawn.length ? drawn : [element("p", { class: "empty" }, "Nothing is measured yet: nodes report about once a minute.")]),
+    left > 0 ? element("p", { class: "empty" }, `${counted(left, "more container")} not shown.`) : "");
+}
+
+/** Return the charts of a container on a card: what it used against its limit and its guarantee. */
+function chartsOf(series, grant, of, period) {
+  const times = series.untilMs;
+  const level = (value) => times.map(() => value);
+  const limit = grant && !grant.whole ? [{ name: "limit", values: level(grant.memoryMiB), color: "--bad", dash: true }] : [];
+  const guarantee = grant?.cores ? [{ name: "guarantee", values: level(grant.cores), color: "--muted", dash: true }] : [];
+  const waits = Object.entries(CAUSES).map(([cause, text], index) => ({ name: text, color: COLORS[index], values: waited([series], cause, times) }));
+  return [
+    chart(`Memory in use${of}`, times, [{ name: "in use", values: series.usedMiB, color: "--used", fill: true }, ...limit], memory, period),
+    chart(`Time used${of}`, times, [{ name: "used", values: series.usedCores, color: "--used", fill: true }, ...guarantee], percent, period, 100),
+    chart(`Waits of launches${of}, seconds in a minute`, times, waits, (value) => String(Math.round(value * 10) / 10), period),
+  ];
+}
+
+/** The commands that say more, to copy. A name has no characters that a shell reads. */
+function commands(namespace, name, pod) {
+  if (!pod) return [`vgpu usage --by owner -n ${namespace}`, `kubectl get events -n ${namespace} --field-selector involvedObject.name=${name}`];
+  const isPlaced = Boolean(pod.node);
+  return [
+    isPlaced ? `vgpu describe pod ${name} -n ${namespace}` : `vgpu explain ${namespace}/${name}`,
+    isPlaced && `vgpu diagnose ${namespace}/${name}`,
+    isPlaced && `vgpu top pods -n ${namespace}`,
+    `kubectl describe pod ${name} -n ${namespace}    # with its events`,
+    isPlaced && `kubectl logs ${name} -n ${namespace} --all-containers`,
+  ].filter(Boolean);
 }

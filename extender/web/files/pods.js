@@ -1,39 +1,42 @@
 // Pods that ask for GPUs.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
-import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
-import { clock, duration, memory, percent, podStatus } from "./format.js";
+import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
+import { clock, duration, memory, percent, podStatus, STATUS_KINDS } from "./format.js";
 
 const PAGE = 100;
 const COLUMNS = [
   ["Pod", "name"], ["Status", ""], ["Node", "name"], ["Asks for", ""], ["Memory in use", "number"], ["Time used", "number"], ["Idle", "number"],
 ];
 const STATUSES = ["", "Pending", "Starting", "Running", "Terminating", "Ended"];
-const KINDS = { Running: "good", Pending: "warning", Starting: "warning" };
+const DEFAULTS = { namespace: "", selector: "", status: "" };
 
 export const title = () => "Pods";
 
 export function open(root) {
-  let status = "";
+  const kept = address.chosen(DEFAULTS);
   let limit = PAGE;
-  const list = element("div");
-  const [namespaceLabel, namespace] = field("Namespace", { type: "search", placeholder: "every namespace", change: () => load() });
-  const [selectorLabel, selector] = field("Labels", { type: "search", placeholder: "app=train", change: () => load() });
+  const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
+  const choose = (name) => (value) => {
+    kept[name] = value;
+    address.keep(kept, DEFAULTS);
+    load();
+  };
+  const written = (name) => (event) => choose(name)(event.target.value.trim());
+  const [namespaceLabel] = field("Namespace", { type: "search", placeholder: "every namespace", value: kept.namespace, change: written("namespace") });
+  const [selectorLabel] = field("Labels", { type: "search", placeholder: "app=train", value: kept.selector, change: written("selector") });
   root.append(
     element("h1", {}, "Pods"),
     element("div", { class: "controls" }, namespaceLabel, selectorLabel,
-      choice("Status", STATUSES.map((each) => [each, each || "any"]), status, (chosen) => {
-        status = chosen;
-        load();
-      })),
+      choice("Status", STATUSES.map((status) => [status, status || "any"]), kept.status, choose("status"))),
     list,
   );
 
   async function load() {
-    const query = { namespace: namespace.value.trim(), selector: selector.value.trim(), status, sort: "namespace,name", limit };
-    const page = await api.get("pods", query);
-    list.replaceChildren(
-      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this."),
+    const page = await api.get("pods", { ...kept, sort: "namespace,name", limit });
+    show(list,
+      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this. A pod asks for one by limits such as vgpu.io/gpu-mem."),
       moreButton(page, limit, (rows) => {
         limit = rows;
         load();
@@ -47,7 +50,7 @@ function row(pod) {
   return [
     [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : "",
       pod.staleSince ? badge(`its node was last heard of at ${clock(pod.staleSince)}`, "bad") : ""],
-    badge(podStatus(pod), KINDS[pod.status]),
+    badge(podStatus(pod), STATUS_KINDS[pod.status]),
     pod.node,
     pod.requested,
     perCard(pod.gpus, "usedMiB", memory),

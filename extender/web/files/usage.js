@@ -1,11 +1,17 @@
 // What was used in a period, and what containers should ask for.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
-import { choice, element, table } from "./dom.js";
-import { duration, grouped, hours, memory, percent } from "./format.js";
+import { bar } from "./bar.js";
+import { chart } from "./charts.js";
+import { choice, element, show, table } from "./dom.js";
+import { COLORS } from "./figures.js";
+import { clock, duration, grouped, hours, memory, percent } from "./format.js";
 
 const GROUPS = ["namespace", "owner", "model", "node", "card", "day"];
-const PERIODS = [["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"]];
+const PERIODS = [["24h", "the last 24 hours"], ["7d", "the last 7 days"], ["30d", "the last 30 days"], ["month", "this month"], ["before", "last month"]];
+const DEFAULTS = { by: "namespace", period: "7d" };
+const DAY_MS = 86_400_000;
 const RIGHT_SIZE = [
   ["Owner", "name"], ["Container", ""], ["Asks", "number"], ["Used, p95", "number"], ["Asks", "number"], ["Peak", "number"], ["Advice", "text"],
 ];
@@ -13,53 +19,112 @@ const RIGHT_SIZE = [
 export const title = () => "Usage";
 
 export function open(root) {
-  let by = "namespace";
-  let period = "7d";
+  const kept = address.chosen(DEFAULTS);
+  if (!GROUPS.includes(kept.by)) kept.by = DEFAULTS.by;
+  let found = null;
+  const heading = element("p", { class: "empty", role: "status" });
   const report = element("div");
+  const days = element("div", { class: "charts" });
   const advice = element("div");
-  const chosen = (set) => (value) => {
-    set(value);
+  const choose = (name) => (value) => {
+    kept[name] = value;
+    address.keep(kept, DEFAULTS);
     load();
   };
   root.append(
     element("h1", {}, "Usage"),
     element("div", { class: "controls" },
-      choice("By", GROUPS.map((each) => [each, each]), by, chosen((value) => { by = value; })),
-      choice("of the last", PERIODS, period, chosen((value) => { period = value; }))),
-    report,
+      choice("By", GROUPS.map((group) => [group, group]), kept.by, choose("by")),
+      choice("of", PERIODS, kept.period, choose("period")),
+      element("button", { type: "button", click: () => found && download(csv(kept.by, found), `usage-by-${kept.by}.csv`) }, "CSV"),
+      element("button", { type: "button", click: () => print() }, "Print")),
+    heading, days, report,
     element("h2", {}, "Containers that ask for more than they use"),
     advice,
   );
 
-  async function load() {
-    const [usage, sizes] = await Promise.all([api.get("usage", { by, since: period }), api.get("rightsize", { since: period })]);
-    report.replaceChildren(usageTable(by, usage));
-    const wasteful = sizes.items.filter((each) => each.advice.length);
-    const tooLittle = sizes.items.filter((each) => !each.enoughMeasured).length;
-    advice.replaceChildren(table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
+  async function load(changes = null) {
+    if (changes) return; // usage grows by the hour, not by the change
+    const period = span(kept.period, new Date());
+    const [usage, daily, sizes] = await Promise.all([
+      api.get("usage", { by: kept.by, ...period }), api.get("usage", { by: ["day", "namespace"], ...period }),
+      api.get("rightsize", period.until ? { since: period.since, until: period.until } : { since: period.since })]);
+    found = usage;
+    heading.textContent = `${clock(usage.since)} to ${clock(usage.until)}. A card-hour is a whole card for an hour; a share counts as the larger of its part of memory and of time.`;
+    drawDays(days, daily);
+    show(report, usageTable(kept.by, usage));
+    const wasteful = sizes.items.filter((size) => size.advice.length);
+    const tooLittle = sizes.items.filter((size) => !size.enoughMeasured).length;
+    show(advice, table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
       tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
   }
   return load;
 }
 
-function usageTable(by, { items, itemsLeftOut }) {
-  const hasCost = items.some((each) => each.cost !== null);
-  const columns = [
-    [by[0].toUpperCase() + by.slice(1), "name"], ["Card-hours", "number"], ["GPU-hours asked", "number"], ["GPU-hours used", "number"], ["GiB-hours", "number"],
-    ["Waited", "number"], ["Pods", "number"], ...(hasCost ? [["Cost", "number"]] : []),
+/** Return the parameters of a period; months are those of UTC, as days are. */
+function span(period, now) {
+  const first = (months) => new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + months, 1)).toISOString();
+  if (period === "month") return { since: first(0) };
+  if (period === "before") return { since: first(-1), until: first(0) };
+  return { since: period };
+}
+
+/** Draw card-hours by day, of the namespaces with most of them. A single day is no chart. */
+function drawDays(root, { items, since, until }) {
+  const names = [...new Set(items.map((row) => row.group.day))].sort();
+  if (names.length < 2) {
+    root.replaceChildren();
+    return;
+  }
+  const sums = new Map();
+  for (const { group, shareSeconds } of items) sums.set(group.namespace, (sums.get(group.namespace) ?? 0) + shareSeconds);
+  const largest = [...sums].sort((one, other) => other[1] - one[1]).slice(0, COLORS.length).map(([namespace]) => namespace);
+  const of = (keeps) => names.map((day) => items.filter(({ group }) => group.day === day && keeps(group)).reduce((sum, row) => sum + row.shareSeconds, 0) / 3600);
+  const lines = [
+    { name: "all", values: of(() => true), color: "--used", fill: true },
+    ...largest.map((namespace, index) => ({ name: namespace, values: of((group) => group.namespace === namespace), color: COLORS[index] })),
   ];
-  const rows = items.map((each) => [
-    each.group[by], hours(each.shareSeconds), hours(each.gpuSecondsAsked), hours(each.gpuSecondsUsed),
-    grouped((each.mibHours / 1024).toFixed(1)), duration(each.waitingSeconds), grouped(each.bound),
-    ...(hasCost ? [each.cost === null ? "–" : grouped(each.cost.toFixed(2))] : []),
+  const times = names.map((day) => Date.parse(day) + DAY_MS / 2);
+  const period = [Math.min(times[0], Date.parse(since)), Math.max(times.at(-1), Date.parse(until))];
+  root.replaceChildren(chart("Card-hours by day", times, lines, (value) => grouped(Math.round(value * 10) / 10), period));
+}
+
+function usageTable(by, { items, itemsLeftOut, currency }) {
+  const hasCost = items.some((row) => row.cost !== null);
+  const most = Math.max(1, ...items.map((row) => row.shareSeconds));
+  const columns = [
+    [by[0].toUpperCase() + by.slice(1), "name"], ["Card-hours", "number"], ["Part of the largest", "bar-cell"], ["GPU-hours asked", "number"], ["GPU-hours used", "number"], ["GiB-hours", "number"],
+    ["Waited", "number"], ["Pods", "number"], ...(hasCost ? [[currency ? `Cost, ${currency}` : "Cost", "number"]] : []),
+  ];
+  const rows = items.map((row) => [
+    row.group[by], hours(row.shareSeconds), bar([[row.shareSeconds, "given"]], most), hours(row.gpuSecondsAsked), hours(row.gpuSecondsUsed),
+    grouped((row.mibHours / 1024).toFixed(1)), duration(row.waitingSeconds), grouped(row.bound),
+    ...(hasCost ? [row.cost === null ? "–" : grouped(row.cost.toFixed(2))] : []),
   ]);
-  return element("div", {}, table(columns, rows, "Nothing was used in this period."),
+  return element("div", {}, table(columns, rows, "Nothing was used in this time. Usage appears when a pod with a share of a card runs."),
     itemsLeftOut ? element("p", {}, `${itemsLeftOut} more rows are not shown.`) : "");
 }
 
-function rightSize(each) {
+function rightSize(size) {
   return [
-    `${each.namespace}/${each.owner}`, each.container, each.wholeCard ? "whole card" : percent(each.askedCores),
-    percent(each.p95Cores), memory(each.askedMiB), memory(each.peakMiB), each.advice.join("; "),
+    `${size.namespace}/${size.owner}`, size.container, size.wholeCard ? "whole card" : percent(size.askedCores),
+    percent(size.p95Cores), memory(size.askedMiB), memory(size.peakMiB), size.advice.join("; "),
   ];
+}
+
+/** Return the report as CSV, in the units of the table. A cell that a spreadsheet would compute begins with '. */
+function csv(by, { items, currency }) {
+  const number = (value) => (value === null ? "" : String(value));
+  const lines = [
+    [by, "card-hours", "gpu-hours-asked", "gpu-hours-used", "gib-hours", "waited-seconds", "pods", currency ? `cost-${currency}` : "cost"],
+    ...items.map((row) => [row.group[by], row.shareSeconds / 3600, row.gpuSecondsAsked / 3600, row.gpuSecondsUsed === null ? null : row.gpuSecondsUsed / 3600, row.mibHours / 1024, row.waitingSeconds, row.bound, row.cost]),
+  ];
+  const cell = (value) => (typeof value === "string" ? `"${(/^[=+\-@\t\r]/.test(value) ? `'${value}` : value).replaceAll('"', '""')}"` : number(value));
+  return lines.map((line) => line.map(cell).join(",")).join("\r\n");
+}
+
+function download(text, name) {
+  const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  element("a", { href, download: name }).click();
+  URL.revokeObjectURL(href);
 }

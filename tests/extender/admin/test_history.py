@@ -47,6 +47,8 @@ class Asked:
     def stored_until_ms(self) -> int:
         return self.stored_ms
 
+    currency = "EUR"
+
     def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008
         if self.is_down or self.failures:
             self.failures -= not self.is_down
@@ -175,3 +177,8 @@ def test_periods() -> None:
     for since, until in (("1d", "2d"), ("99999w", ""), ("0001-01-01T00:00:00Z", ""), ("-1d", ""), ("1d", "9999-12-31")):
         with pytest.raises(AdminProblem):
             periods.read(since, until, NOW)
+
+
+async def test_usage_names_the_currency_of_its_costs(opened: Opened) -> None:
+    async with opened(reports=Asked()) as admin:
+        assert (await admin.get("/usage"))["currency"] == "EUR"

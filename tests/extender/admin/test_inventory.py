@@ -137,6 +137,23 @@ async def test_an_unchanged_answer_is_304(admin: Admin) -> None:
     assert changed.status_code == 200
 
 
+async def test_a_long_answer_is_packed_for_a_client_that_accepts_it(admin: Admin) -> None:
+    for _ in range(90):
+        await admin.world.create_pod(gpu_mem=512)
+    path = "/api/v1/pods"
+    plain = await admin.http.get(path, headers={"Accept-Encoding": "identity"})
+    packed = await admin.http.get(path, headers={"Accept-Encoding": "gzip, br"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) * 5 < int(plain.headers["content-length"])
+    assert packed.content == plain.content, "httpx unpacks"
+    assert packed.headers["etag"] != plain.headers["etag"], "two codings are two representations"
+    assert "Accept-Encoding" in packed.headers["vary"]
+    again = await admin.http.get(path, headers={"If-None-Match": packed.headers["etag"]})
+    assert again.status_code == 304
+    assert "content-encoding" not in (await admin.http.get(f"{path}?limit=1")).headers, "a short answer gains nothing"
+
+
 async def test_unknown_objects_and_paths_are_404(admin: Admin) -> None:
     for path in ("/nodes/n9", "/gpus/GPU-9", "/pods/default/none", "/pods/default/none/explain", "/nothing"):
         assert (await admin.get(path, 404))["status"] == 404

@@ -1,7 +1,7 @@
 """Lists that are kept between requests, against sorting everything again for each page."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -25,7 +25,7 @@ class Thing:
 
 
 def kind(rows: list[str] | None = None) -> ListKind[Thing]:
-    def row(thing: Thing) -> Row:
+    def row(thing: Thing, _: Collection[str]) -> Row:
         if rows is not None:
             rows.append(thing.name)
         return {"name": thing.name, "size": thing.size}

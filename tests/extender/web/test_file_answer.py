@@ -61,6 +61,15 @@ async def test_a_file_that_the_browser_has_is_not_sent_again(http: httpx.AsyncCl
     assert (await http.get("/web/main.js", headers={"If-None-Match": '"x"'})).status_code == 200
 
 
+async def test_a_file_is_sent_packed_to_a_browser_that_accepts_it(http: httpx.AsyncClient) -> None:
+    plain = await http.get("/web/uPlot.esm.js", headers={"Accept-Encoding": "identity"})
+    packed = await http.get("/web/uPlot.esm.js", headers={"Accept-Encoding": "gzip"})
+    assert (packed.headers["content-encoding"], packed.content) == ("gzip", plain.content)
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 3
+    assert packed.headers["etag"] == plain.headers["etag"]
+    assert packed.headers["vary"] == "Accept-Encoding"
+
+
 @pytest.mark.parametrize("path", ["/web/none.js", "/web/..%2f__init__.py", "/web/%2e%2e/routes.py", "/web/"])
 async def test_there_are_no_other_files(http: httpx.AsyncClient, path: str) -> None:
     assert (await http.get(path)).status_code == 404

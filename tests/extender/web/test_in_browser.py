@@ -38,7 +38,7 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
 async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
     assert run.create("huge", gpu_mem=200_000).status_code == 201
     await page.goto(f"{run.admin}/#/waiting")
-    await expect(page.get_by_text("the cards are smaller than the request").first).to_be_visible()
+    await expect(page.get_by_text("The cards are smaller than the request").first).to_be_visible()
     await expect(page.locator("#waiting-count")).to_have_text("1")
     await page.get_by_role("link", name="default/huge").click()
     await expect(page.get_by_role("heading", name="What would help")).to_be_visible()
@@ -82,6 +82,74 @@ async def test_filters_apply_while_one_types(page: Page, run: Run) -> None:
     await expect(page.get_by_text("4 of 8 cards")).to_be_visible()
     await page.get_by_label("Model", exact=True).press_sequentially("no such card")
     await expect(page.get_by_text("No card is like this.")).to_be_visible()
+
+
+async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: Run) -> None:
+    """At 5,000 cards a list takes half a second; what has changed is in the stream."""
+    lists: list[str] = []
+    page.on("request", lambda request: lists.append(request.url) if "/api/v1/gpus?" in request.url else None)
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+    await expect(page.locator("#connection")).to_have_text("live")
+    assert len(lists) == 1, "the stream is opened first: one load is enough"
+    assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
+    await expect(page.get_by_role("button", name=re.compile("and 30\\s% of time given"))).to_have_count(1)
+    await expect(page.get_by_text("1 running")).to_be_visible()
+    assert len(lists) == 1
+
+
+async def test_racks_group_the_nodes_of_the_map(page: Page, run: Run) -> None:
+    def label(rack: str | None) -> None:
+        patch = {"metadata": {"labels": {"vgpu.io/rack": rack}}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        run.http.patch("/api/v1/nodes/node-2", content=json.dumps(patch), headers=headers).raise_for_status()
+
+    label("r10")
+    run.admin_has("gpus?rack=r10", lambda answer: len(answer["items"]) == 4)
+    await page.goto(f"{run.admin}/#/cards")
+    await page.get_by_label("By").select_option("rack")
+    headings = page.locator(".rackname")
+    await expect(headings).to_have_text(["No rack (4 cards)", "r10 (1 node, 4 cards)"])
+    await page.reload()
+    await expect(headings).to_have_count(2)  # the address says it
+    label(None)
+    await expect(headings).to_have_text(["No rack (8 cards)"])  # by itself
+
+
+async def test_a_part_of_a_namespace_chooses_the_cards_that_its_pods_have(page: Page, run: Run) -> None:
+    assert run.create("appears", gpu_mem=8192).status_code == 201
+    run.admin_has("gpus?fields=namespaces", lambda answer: {"namespaces": ["default"]} in answer["items"])
+    await page.goto(f"{run.admin}/#/cards?namespace=EFAU")
+    await expect(page.get_by_text("1 of 8 cards")).to_be_visible()
+    await expect(page.get_by_label("Namespace")).to_have_value("EFAU")
+    await page.get_by_label("Namespace").press_sequentially("x")
+    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+    await page.get_by_label("Namespace").fill("")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+
+
+async def test_the_focus_stays_with_its_pod_while_others_come(page: Page, run: Run) -> None:
+    assert run.create("middle", gpu_mem=1024).status_code == 201
+    await page.goto(f"{run.admin}/#/pods")
+    middle = page.get_by_role("link", name="default/middle")
+    await middle.focus()
+    assert run.create("before", gpu_mem=1024).status_code == 201
+    await expect(page.get_by_role("link", name="default/before")).to_be_visible()
+    await expect(middle).to_be_focused()
+
+
+async def test_figures_look_old_while_nothing_is_heard(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await expect(page.locator("main")).not_to_have_class("stale")
+    await page.route("**/api/v1/events", lambda route: route.fulfill(status=503, content_type="text/plain", body=""))
+    await page.reload()
+    await expect(page.locator("#connection")).to_contain_text("trying again (not live since")
+    await expect(page.locator("main")).to_have_class("stale")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()  # lists answer
+    await page.unroute("**/api/v1/events")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await expect(page.locator("main")).not_to_have_class("stale")
 
 
 async def test_a_card_is_closed_and_opened_by_keyboard_alone(page: Page, run: Run) -> None:
@@ -136,11 +204,62 @@ async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_text("All 3 pods fit.")).to_be_visible()
     await page.get_by_label("Memory of each card, GiB").fill("300")
+    await expect(page.get_by_text("All 3 pods fit.")).to_have_count(0)  # it was about other pods
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_text("0 of 3 pods fit.")).to_be_visible()
     await page.get_by_label("Memory of each card, GiB").fill("0")
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_text("resources.limits[vgpu.io/gpu-mem]").last).to_be_visible()
+
+
+async def test_a_pods_page_tells_its_life_its_neighbours_and_what_it_used(page: Page, run: Run) -> None:
+    for name in ("first", "second"):
+        assert run.create(name, gpu_mem=8192, gpu_cores=30).status_code == 201
+    run.until("second", "Running")
+    await page.goto(f"{run.admin}/#/pods/default/first")
+    steps = page.locator(".lifeline li strong")
+    await expect(steps).to_have_text(["created", "bound", "started"])
+    await expect(page.locator(".lifeline")).to_contain_text("gets card 0: 8\u00a0GiB, 30\u00a0%")
+    neighbours = page.get_by_role("list", name="Neighbours").get_by_role("link")
+    await expect(neighbours).to_have_text(["default/notebook-a", "default/second"])
+    await expect(page.get_by_text(re.compile("^GPU-[0-9a-f-]{36}$"))).to_be_visible()
+    await expect(page.get_by_role("region", name="Commands")).to_contain_text("vgpu diagnose default/first")
+    memory = page.get_by_role("img", name=re.compile(r"^Memory in use\. in use: last .*; limit: last 8\sGiB"))
+    await expect(memory.locator("canvas")).to_be_visible(timeout=90_000)  # a node reports about once a minute
+    await expect(page.get_by_role("img", name=re.compile(r"^Time used\. .*guarantee: last 30\s%"))).to_be_visible()
+    run.delete_created()
+    await expect(page.get_by_text("does not exist, or not any more")).to_be_visible()
+    await expect(steps.last).to_have_text("ended")
+
+
+async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page: Page, run: Run) -> None:
+    async def forbid(route: Route) -> None:
+        problem = {"status": 403, "detail": "tenant may not list gpunodes", "errors": []}
+        await route.fulfill(status=403, content_type="application/problem+json", body=json.dumps(problem))
+
+    assert run.create("own", gpu_mem=8192).status_code == 201
+    run.admin_has("pods?status=Running", lambda answer: answer["items"])
+    for path in ("gpus**", "gpus/**", "summary", "nodes**"):
+        await page.route(f"**/api/v1/{path}", forbid)
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Pods")  # it lands on what it may see
+    await page.get_by_role("link", name="default/own").click()
+    await expect(page.get_by_text("Who else is on it is shown to those who may list gpunodes.")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
+    assert run.create("appears", gpu_mem=1024).status_code == 201
+    run.admin_has("history?kind=start", lambda answer: answer["items"])
+    await page.goto(f"{run.admin}/#/history")
+    rows = page.locator("tbody tr", has_text="default/appears")
+    await expect(rows).to_have_count(2)
+    await expect(rows.nth(1)).to_contain_text("decision")  # before its start, which the kubelet tells in whole seconds
+    await page.get_by_label("Event").select_option("start")
+    await expect(rows).to_have_count(1)
+    await page.reload()
+    await expect(page.get_by_label("Event")).to_have_value("start")
+    await expect(rows).to_have_count(1)
 
 
 @pytest.mark.parametrize("view", ["cards", "waiting", "pods", "fit", "usage", "history"])
@@ -149,9 +268,46 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     await page.goto(f"{run.admin}/#/{view}")
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await expect(page.locator("[aria-current=page]")).to_have_count(1)
+    menu = page.get_by_role("button", name="Menu")
+    await expect(page.get_by_role("link", name="History")).to_be_hidden()
+    await menu.press("Enter")
+    await expect(page.get_by_role("link", name="History")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(menu).to_be_focused()
     await expect(page.get_by_role("alert")).to_have_count(0)
     width = await page.evaluate("document.documentElement.scrollWidth")
     assert width <= 400, "the page is wider than the screen"
+
+
+async def test_policies_are_compared(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_label("Pods").fill("2")
+    await page.get_by_role("button", name="Compare policies").click()
+    rows = page.locator("tbody tr")
+    await expect(rows).to_have_count(7, timeout=20_000)
+    await expect(rows.filter(has_text="spread")).to_contain_text("2 of 2")
+
+
+async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
+    for name in ("one", "two"):
+        assert run.create(name, gpu_mem=200_000).status_code == 201
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(
+        page.get_by_role("heading", name="The cards are smaller than the request CardTooSmall 2 pods")
+    ).to_be_visible()
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
+
+
+async def test_usage_is_had_as_csv(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/usage")
+    await expect(page.get_by_role("status").filter(has_text="A card-hour is")).to_be_visible(timeout=20_000)
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="CSV").click()
+    download = await downloading.value
+    assert download.suggested_filename == "usage-by-namespace.csv"
+    text = await asyncio.to_thread(Path(await download.path()).read_text)
+    assert text.startswith('"namespace","card-hours"')
 
 
 async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Run) -> None:
@@ -177,14 +333,12 @@ async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Ru
     run.admin_has("pods", lambda answer: answer["items"])
     await page.route("**/api/v1/gpus*", with_long_names)
     await page.route("**/api/v1/pods?*", with_long_names)
-    for view in ("cards", "pods"):
+    for view in ("cards?as=list", "pods"):
         await page.goto(f"{run.admin}/#/{view}")
-        if view == "cards":
-            await page.get_by_label("As").select_option("list")
         await expect(page.get_by_text(longest).first).to_be_attached()
         table = page.locator(".scroll")
         assert await table.evaluate("shown => shown.scrollWidth <= shown.clientWidth"), view
-    await page.goto(f"{run.admin}/#/cards")
+    await page.goto(f"{run.admin}/#/cards?as=list")
     await expect(page.get_by_role("button", name="Cordon").last).to_be_in_viewport()
     await expect(page.get_by_role("link", name=longest)).to_have_attribute("title", f"{'n' * 63}/{longest}")
 

@@ -22,10 +22,10 @@ from vgpu.cli.cluster.rest import MAX_BODY, Answer, Rest, RestEndpoint, refused
 from vgpu.cli.failure import CommandFailed
 
 _ERROR: Final = 400
-PASSED_ON: Final = ("Accept", "Content-Type", "If-None-Match")
+PASSED_ON: Final = ("Accept", "Accept-Encoding", "Content-Type", "If-None-Match")
 PASSED_BACK: Final = (
-    "Content-Type", "ETag", "Cache-Control", "Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options",
-    "Retry-After",
+    "Content-Type", "Content-Encoding", "Vary", "ETag", "Cache-Control", "Content-Security-Policy", "Referrer-Policy",
+    "X-Content-Type-Options", "Retry-After",
 )  # fmt: skip
 CHUNK: Final = 64 << 10
 MAX_DIGITS: Final = 12  # of a Content-Length, zeros in front included

@@ -3,7 +3,7 @@
 import operator
 import types
 import typing
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -56,9 +56,9 @@ def names(columns: Columns[R]) -> tuple[str, ...]:
     return tuple(column.name for column in columns)
 
 
-def row(columns: Columns[R], item: R) -> Row:
-    """Return an object's row."""
-    return {column.name: column.read(item) for column in columns}
+def row(columns: Columns[R], item: R, chosen: Collection[str] = ()) -> Row:
+    """Return an object's row, of the chosen fields only; all where none are chosen."""
+    return {column.name: column.read(item) for column in columns if not chosen or column.name in chosen}
 
 
 def list_kind(
@@ -73,7 +73,9 @@ def list_kind(
     """Return how objects are listed; `item` returns what the columns read of an object. The rest is as in ListKind."""
     sortable = {column.name: _value(column, item) for column in columns if column.sortable}
     fields = names(columns)
-    return ListKind(sortable, identity, lambda obj: row(columns, item(obj)), fields, name, same, encoded)
+    return ListKind(
+        sortable, identity, lambda obj, chosen: row(columns, item(obj), chosen), fields, name, same, encoded
+    )
 
 
 def described_by(columns: Columns[R], *, may_lack: bool = True) -> Callable[[type[S]], type[S]]:

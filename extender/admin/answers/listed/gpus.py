@@ -12,7 +12,7 @@ from extender.admin.answers.paging import ListKind, Row
 from extender.admin.exchange import snapshot_pieces
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.domain.cards.share import CardState
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.snapshot import NodeView
 
@@ -33,10 +33,18 @@ class ListedCard:
         """What is used of it."""
         return rows.used_on(self.view.name, self.card.uuid, self.snapshot)
 
+    @property
+    def namespaces(self) -> list[Namespace]:
+        """The namespaces of its pods that the caller may see."""
+        holders = self.snapshot.holders.get((self.view.name, self.card.uuid), ())
+        return sorted({pod.namespace for pod in holders if self.sees(pod.namespace)})
+
 
 COLUMNS: Final[tuple[Column[ListedCard], ...]] = (
     Column("uuid", CardUuid, "", figures.UUID, lambda gpu: gpu.card.uuid, sortable=True),
     Column("node", NodeName, "", "node-1", lambda gpu: gpu.view.name, sortable=True, filter=OneOf("names of nodes")),
+    Column("rack", str, "of the node, by its label vgpu.io/rack; empty: no label says it", "r1",
+           lambda gpu: gpu.view.rack, sortable=True, filter=OneOf("racks of nodes", str)),
     Column("index", int, "", 0, lambda gpu: gpu.card.index, sortable=True),
     Column("model", str, "", "NVIDIA H100 80GB HBM3", lambda gpu: gpu.card.model, sortable=True,
            filter=OneOf("product names, as NVML writes them", str)),
@@ -76,6 +84,13 @@ WITH_PODS: Final[tuple[Column[ListedCard], ...]] = (
         "the containers of pods that the caller may see",
         NO_EXAMPLE,
         lambda gpu: grants.tenants(gpu.view.name, gpu.card.uuid, gpu.snapshot, gpu.sees),
+    ),
+    Column(
+        "namespaces",
+        list[Namespace],
+        "of the pods on the card that the caller may see, by name",
+        ["default"],
+        lambda gpu: gpu.namespaces,
     ),
 )
 

@@ -1,5 +1,6 @@
 """Nodes with GPUs, as lists have them."""
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import Final
 
@@ -46,6 +47,8 @@ class ListedNode:
 
 COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
     Column("name", str, "", "node-1", lambda node: node.view.name, sortable=True, filter=OneOf("names of nodes")),
+    Column("rack", str, "by the label vgpu.io/rack; empty: no label says it", "r1",
+           lambda node: node.view.rack, sortable=True, filter=OneOf("racks of nodes", str)),
     Column("usable", bool, "whether pods can be placed on the node now", NO_EXAMPLE,
            lambda node: node.view.blocked is None, sortable=True,
            filter=Flag("whether pods can be placed on the node")),
@@ -73,9 +76,9 @@ COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
 )  # fmt: skip
 
 
-def row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
-    """Return a node: whether pods can be placed on it, and what is free on its cards."""
-    return columns.row(COLUMNS, ListedNode(view, snapshot))
+def row(view: NodeView, snapshot: ClusterSnapshot, chosen: Collection[str] = ()) -> Row:
+    """Return a node: whether pods can be placed on it, and what is free on its cards; `chosen` fields only."""
+    return columns.row(COLUMNS, ListedNode(view, snapshot), chosen)
 
 
 def kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
