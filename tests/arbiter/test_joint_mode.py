@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.arbiter.simulation import MS, SECOND, START, U64
 
-APART, SETTLES, TRIED, HELD = range(4)
+APART, _, TRIED, HELD = range(4)
 GOES_ON, MEASURES, BEGINS, ENDS = range(4)
 STEP = 20 * MS
 

@@ -8,7 +8,7 @@
 #define HELD_WINDOW  (1000 * NS_PER_MS)
 
 /* What was launched before a trial began has run after this. */
-#define SETTLE (60 * NS_PER_MS)
+#define DRAIN (60 * NS_PER_MS)
 
 /* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
  * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. */
@@ -78,11 +78,11 @@ static enum joint_change step_apart(struct joint_mode *mode, const struct joint_
     mode->is_saturated = permille(figures->wanted_ns, passed) >= SATURATED;
     bool is_wasteful = permille(figures->used_ns, figures->wanted_ns) < USEFUL_ENOUGH;
     bool is_worth_it = is_wasteful && permille(figures->wanted_ns, passed) >= BUSY_MIN && now >= mode->retry_at;
-    return is_worth_it ? enter(mode, JOINT_SETTLES, JOINT_BEGINS, now) : measure_again(mode, now);
+    return is_worth_it ? enter(mode, JOINT_DRAINS, JOINT_BEGINS, now) : measure_again(mode, now);
 }
 
-static enum joint_change step_settling(struct joint_mode *mode, uint64_t now) {
-    return now - mode->since < SETTLE ? JOINT_GOES_ON : enter(mode, JOINT_TRIED, JOINT_MEASURES, now);
+static enum joint_change step_draining(struct joint_mode *mode, uint64_t now) {
+    return now - mode->since < DRAIN ? JOINT_GOES_ON : enter(mode, JOINT_TRIED, JOINT_MEASURES, now);
 }
 
 static bool is_better(const struct joint_mode *mode, const struct joint_figures *figures, uint32_t used) {
@@ -120,8 +120,8 @@ static enum joint_change step_held(struct joint_mode *mode, const struct joint_f
 enum joint_change joint_mode_step(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
     if (!figures->is_possible || figures->has_newcomer) return start_anew(mode, now);
     switch (mode->phase) {
-        case JOINT_SETTLES:
-            return step_settling(mode, now);
+        case JOINT_DRAINS:
+            return step_draining(mode, now);
         case JOINT_TRIED:
             return step_tried(mode, figures, now);
         case JOINT_HELD:

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 enum joint_phase {
-    JOINT_APART,   /* turns one after the other */
-    JOINT_SETTLES, /* jointly, for a trial: what was launched before still runs */
-    JOINT_TRIED,   /* likewise, and it is measured */
-    JOINT_HELD,    /* jointly, because that was better */
+    JOINT_APART,  /* turns one after the other */
+    JOINT_DRAINS, /* jointly, for a trial: what was launched before still runs */
+    JOINT_TRIED,  /* likewise, and it is measured */
+    JOINT_HELD,   /* jointly, because that was better */
 };
 
 struct joint_mode {

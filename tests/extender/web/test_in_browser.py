@@ -212,6 +212,7 @@ async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await expect(page.get_by_text("resources.limits[vgpu.io/gpu-mem]").last).to_be_visible()
 
 
+@pytest.mark.timeout(180)  # a node reports about once a minute
 async def test_a_pods_page_tells_its_life_its_neighbours_and_what_it_used(page: Page, run: Run) -> None:
     for name in ("first", "second"):
         assert run.create(name, gpu_mem=8192, gpu_cores=30).status_code == 201
@@ -225,7 +226,7 @@ async def test_a_pods_page_tells_its_life_its_neighbours_and_what_it_used(page: 
     await expect(page.get_by_text(re.compile("^GPU-[0-9a-f-]{36}$"))).to_be_visible()
     await expect(page.get_by_role("region", name="Commands")).to_contain_text("vgpu diagnose default/first")
     memory = page.get_by_role("img", name=re.compile(r"^Memory in use\. in use: last .*; limit: last 8\sGiB"))
-    await expect(memory.locator("canvas")).to_be_visible(timeout=90_000)  # a node reports about once a minute
+    await expect(memory.locator("canvas")).to_be_visible(timeout=90_000)
     await expect(page.get_by_role("img", name=re.compile(r"^Time used\. .*guarantee: last 30\s%"))).to_be_visible()
     run.delete_created()
     await expect(page.get_by_text("does not exist, or not any more")).to_be_visible()
@@ -249,10 +250,10 @@ async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page:
 
 
 async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
-    assert run.create("appears", gpu_mem=1024).status_code == 201
-    run.admin_has("history?kind=start", lambda answer: answer["items"])
+    assert run.create("filtered", gpu_mem=1024).status_code == 201
+    run.admin_has("history?kind=start&pod=filtered", lambda answer: answer["items"])
     await page.goto(f"{run.admin}/#/history")
-    rows = page.locator("tbody tr", has_text="default/appears")
+    rows = page.locator("tbody tr", has_text="default/filtered")
     await expect(rows).to_have_count(2)
     await expect(rows.nth(1)).to_contain_text("decision")  # before its start, which the kubelet tells in whole seconds
     await page.get_by_label("Event").select_option("start")

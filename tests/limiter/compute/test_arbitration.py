@@ -323,3 +323,58 @@ def test_random_pages_neither_crash_nor_block_a_client(joined: Joined) -> None:
     page.contended = 0
     time.sleep(0.1)
     assert session("launches.longest(100, 100)") < 2
+
+
+def hold_jointly(tenant: Tenant) -> None:
+    """Replaces the process's turn by one that it holds jointly with others."""
+    session, other, _ = tenant
+    other.client().page.joint = 1
+    other.client().give(0)
+    assert session("launches.longest(100, 30)") < 2
+
+
+@pytest.mark.parametrize(("us", "launches"), [(20, 3000), (170, 700), (3100, 60), (13000, 20)])
+def test_a_joint_turn_charges_all_launches_also_those_that_pass_without_the_lock(
+    joined: Joined, us: int, launches: int
+) -> None:
+    tenant = session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
+    assert session(f"launches.feed({us}, 1)") > 0.5  # its estimate is learned in turns apart
+    hold_jointly(tenant)
+    before = container.region().cards[0].gpu_ns
+    session(f"launches.longest({us}, {launches})")
+    session("launches.longest(100, 1)")
+    time.sleep(0.05)  # a part lasts 10 ms
+    session("launches.longest(100, 1)")
+    charged = container.region().cards[0].gpu_ns - before
+    assert charged == pytest.approx(us * 1000 * launches, rel=0.05, abs=2 * us * 1000)
+
+
+def test_a_joint_turn_goes_on_until_it_is_taken_and_is_then_asked_for_again(joined: Joined) -> None:
+    tenant = session, other, _ = joined(budget_ns=ANY, depth_ns=5 * MS)
+    hold_jointly(tenant)
+    done, wants = list(other.client().done), other.client().wants
+    assert session("launches.feed(50, 0.4)") > 0.3
+    assert (other.client().done, other.client().wants) == (done, wants)
+    other.gives = False
+    other.client().give(0)
+    session.tell("launches.longest(50, 3)")
+    time.sleep(0.2)
+    assert other.client().wants > wants
+    other.client().page.joint = 0
+    other.client().give(1000)
+    assert session.answer() < 2
+
+
+def test_work_in_flight_in_a_joint_turn_stays_within_the_depth(joined: Joined) -> None:
+    tenant = session, _, _ = joined(budget_ns=ANY, depth_ns=5 * MS)
+    hold_jointly(tenant)
+    assert session("launches.longest(500, 8)") < 2
+    begun = time.monotonic()
+    assert session("launches.longest(500, 100)") < 0.5
+    assert time.monotonic() - begun > 0.030  # 50 ms of kernels, of which about 6 may be in flight
+
+
+def test_a_fixed_share_is_held_whatever_the_page_says_of_joint_turns(joined: Joined) -> None:
+    tenant = session, _, _ = joined(30, budget_ns=ANY)
+    hold_jointly(tenant)
+    assert session("launches.feed(500, 1)") <= 0.35

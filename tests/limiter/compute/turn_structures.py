@@ -18,6 +18,7 @@ class Turn(ctypes.Structure):
         ("limits", TurnLimits),
         ("free_at", U64),
         ("expected", U64),
+        ("charged", U64),
         ("drained_at", U64),
         ("idle_ns", U64),
         ("launches", ctypes.c_uint),

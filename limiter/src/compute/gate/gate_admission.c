@@ -37,12 +37,11 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
     if (gate->phase != GATE_OPEN || !gate->turn.limits.is_joint) learn_host(gate, launch, now);
 }
 
-/* In a joint turn, only young estimates learn from a sample. */
+/* In a joint turn only young estimates learn from a sample, and which launches do not pass is chance. */
 static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t key) {
     if (gate->turn_sample.is_chosen) return false;
-    if (!is_known) return true;
-    bool is_drawn = gate->turn.launches == gate->turn_sample.index;
-    return is_drawn && (!gate->turn.limits.is_joint || estimates_is_young(&gate->estimates, key));
+    if (gate->turn.limits.is_joint) return estimates_is_young(&gate->estimates, key);
+    return !is_known || gate->turn.launches == gate->turn_sample.index;
 }
 
 /* A launch without an estimate is measured, so nothing may pass meanwhile. */
@@ -62,8 +61,8 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
     if (verdict != VERDICT_FITS) return verdict;
-    if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first)
-        return VERDICT_UNMEASURED;
+    bool has_slot = turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot);
+    if (!has_slot && !is_first && !gate->turn.limits.is_joint) return VERDICT_UNMEASURED;
     slot->is_sampled = is_to_be_sampled(gate, is_known, launch->key);
     turn_add(&gate->turn, is_known, launch->estimate, now);
     gate->turn.is_doubtful |= launch->is_doubtful;

@@ -145,8 +145,20 @@ static void end_turn(struct gate *gate, enum verdict verdict) {
     conclude_turn(gate, false);
 }
 
+/* No event of the turn is touched, so launches may stay in the driver. */
+static void charge_joint_turn(struct gate *gate) {
+    {
+        RELEASE_GATE(gate);
+        gate_turns_charge_joint(gate);
+    }
+    gate_turns_draw_sample(gate);
+    conclude(gate, GATE_TURN_GOES_ON);
+}
+
 static void close_turn(struct gate *gate, enum gate_action action, enum verdict verdict) {
-    if (!await_launches(gate)) {
+    if (gate_turns_is_joint_to_go_on(gate, verdict))
+        charge_joint_turn(gate);
+    else if (!await_launches(gate)) {
         turn_extend(&gate->turn, clock_now());
         conclude(gate, GATE_LAUNCHES_STAY);
     } else if (action == GATE_CLOSE_QUEUE_TURN) {

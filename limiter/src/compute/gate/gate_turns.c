@@ -106,15 +106,33 @@ void gate_turns_count_passed(struct gate *gate, uint64_t now) {
     turn_add_passed(&gate->turn, passed.launches, passed.used_ns, now);
 }
 
-/* Nothing is waited for, and the estimates are charged: times between events contain the others' time slices. */
-static void end_joint_part(struct gate *gate, bool is_kept) {
+/* The estimates are charged: times between events contain the others' time slices. */
+static void note_joint_end(struct gate *gate) {
     gate->host.has_left_gap = false;
     joint_pass_close(&gate->joint_pass);
     gate_turns_count_passed(gate, clock_now());
     gate_measure_learn_beside(gate);
-    give_back(gate, is_kept);
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
-    turn_request_end(&gate->request, gate->turn.expected);
+}
+
+/* Without a heartbeat the arbiter's turn is no reason to go on. */
+bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict) {
+    return gate->turn.limits.is_joint && !gate->turn.is_unknown && verdict == VERDICT_FULL &&
+           !turn_request_is_asked_to_yield(&gate->request) &&
+           arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED;
+}
+
+void gate_turns_charge_joint(struct gate *gate) {
+    gate_measure_collect(gate);
+    note_joint_end(gate);
+    turn_events_end_sample(gate_events(gate));
+    turn_request_charge(&gate->request, turn_renew(&gate->turn, clock_now()));
+}
+
+static void end_joint_turn(struct gate *gate, bool is_kept) {
+    note_joint_end(gate);
+    give_back(gate, is_kept);
+    turn_request_end(&gate->request, turn_uncharged(&gate->turn));
     turn_events_reset(gate_events(gate));
 }
 
@@ -123,7 +141,7 @@ void gate_turns_end(struct gate *gate, enum verdict verdict) {
     gate_measure_collect(gate);
     bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
     if (gate->turn.limits.is_joint && !gate->turn.is_unknown) {
-        end_joint_part(gate, is_kept);
+        end_joint_turn(gate, is_kept);
         return;
     }
     end_direct_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));

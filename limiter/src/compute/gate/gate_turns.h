@@ -15,6 +15,14 @@ void gate_turns_begin(struct gate *gate, struct turn_limits limits);
  * the driver. The caller owns the gate, and holds no lock. */
 void gate_turns_end(struct gate *gate, enum verdict verdict);
 
+/* Whether a turn, in which a launch got `verdict`, is held jointly and goes on after it was charged. The caller holds
+ * LOCK_GATE. */
+bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict);
+
+/* Charges such a turn. Waits for the turn that was set aside, if there is one. The caller owns the gate, and holds no
+ * lock. */
+void gate_turns_charge_joint(struct gate *gate);
+
 /* Adds the launches that have passed without the gate's lock (joint_pass.h) to the turn. The caller holds LOCK_GATE, or
  * owns the gate. */
 void gate_turns_count_passed(struct gate *gate, uint64_t now);

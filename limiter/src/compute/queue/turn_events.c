@@ -183,6 +183,10 @@ void turn_events_drop_probe(struct turn_events *events) { __atomic_store_n(&even
 
 void turn_events_note_mixed(struct turn_events *events) { events->is_mixed = true; }
 
+void turn_events_end_sample(struct turn_events *events) {
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) events->contexts[i].is_sampled = false;
+}
+
 void turn_events_reset(struct turn_events *events) {
     turn_events_drop_probe(events);
     events->is_mixed = false;

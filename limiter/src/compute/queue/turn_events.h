@@ -124,6 +124,9 @@ uint64_t turn_events_measured_ns(const struct turn_events *events);
  * or if the events are mixed. */
 uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle);
 
+/* The sample of the turn was read; another launch may be sampled. */
+void turn_events_end_sample(struct turn_events *events);
+
 /* Prepares for the next turn; keeps the CUDA events. No launch of the turn before is in the driver. */
 void turn_events_reset(struct turn_events *events);
 

@@ -101,6 +101,16 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->launches++;
 }
 
+uint64_t turn_uncharged(const struct turn *turn) { return turn->expected - turn->charged; }
+
+uint64_t turn_renew(struct turn *turn, uint64_t now) {
+    uint64_t done = saturating_sub(turn_uncharged(turn), turn_remaining(turn, now));
+    turn->begun_at = now;
+    turn->charged += done;
+    turn->idle_ns = turn->idle_gaps = 0;
+    return done;
+}
+
 /* They were launched lately, and the card may have been idle between them. */
 void turn_add_passed(struct turn *turn, unsigned launches, uint64_t used_ns, uint64_t now) {
     turn->drains_at = max_u64(turn->drains_at + used_ns, now);

@@ -13,6 +13,7 @@ struct turn {
     struct turn_limits limits;
     uint64_t free_at;           /* when the card could begin with the first launch */
     uint64_t expected;          /* GPU time of all launches so far: the sum of their estimates */
+    uint64_t charged;           /* part of `expected` that was charged while the turn went on */
     uint64_t drains_at;         /* when these launches, and what was on the card before, are expected to be done */
     uint64_t idle_ns;           /* how long the card is expected to have been idle since the first launch */
     unsigned launches;          /* so far */
@@ -65,6 +66,13 @@ void turn_extend(struct turn *turn, uint64_t now);
 
 /* Adds an admitted launch; `is_known` and `estimate` as for turn_judge. */
 void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
+
+/* The turn goes on, for as long as its limits say. Returns what is to be charged until now: the estimates of the
+ * launches that are expected to be done. What is in flight is charged later. */
+uint64_t turn_renew(struct turn *turn, uint64_t now);
+
+/* The estimates of all launches that turn_renew has not charged. */
+uint64_t turn_uncharged(const struct turn *turn);
 
 /* Adds launches that have passed without being added (joint_pass.h): `launches` with `used_ns` of estimates. */
 void turn_add_passed(struct turn *turn, unsigned launches, uint64_t used_ns, uint64_t now);

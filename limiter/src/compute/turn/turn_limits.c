@@ -23,9 +23,10 @@
 #define UNBOUNDED_BUDGET (50 * NS_PER_MS)
 #define UNBOUNDED_DEPTH  (10 * NS_PER_MS)
 
-/* Parts of a joint turn are this long, so that the arbiter soon sees how much of the card each container has. With no
- * event and no wait at its end, a part costs some microseconds. */
-#define JOINT_BUDGET (10 * NS_PER_MS)
+/* A joint turn is charged this often, so that the arbiter soon sees how much of the card each container has. It has no
+ * budget: only its depth bounds what is in flight. */
+#define JOINT_AGE    (10 * NS_PER_MS)
+#define JOINT_BUDGET (UINT64_MAX - 1)
 
 /* Lower bounds, so that no page can make a process wait for nothing or poll without a pause. */
 #define DEPTH_MIN (100 * NS_PER_US)
@@ -72,7 +73,7 @@ struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_
 struct turn_limits turn_limits_joint(uint64_t depth) {
     return (struct turn_limits){.budget = JOINT_BUDGET,
                                 .depth = max_u64(DEPTH_MIN, min_u64(depth, UNBOUNDED_DEPTH)),
-                                .age = JOINT_BUDGET,
+                                .age = JOINT_AGE,
                                 .is_joint = true};
 }
 

@@ -39,8 +39,8 @@ struct turn_limits turn_limits_alone(unsigned share);
  * without a bound is divided, so that its time is charged every 50 ms. */
 struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_t depth);
 
-/* A part of a turn that the process holds jointly with clients of other containers; `depth`: from the arbiter's page.
- */
+/* A turn that the process holds jointly with clients of other containers, until it is to be charged; `depth`: from the
+ * arbiter's page. */
 struct turn_limits turn_limits_joint(uint64_t depth);
 
 /* A turn on a contended card without a heartbeat from the arbiter, at `share` percent; 0 = without a limit. */
