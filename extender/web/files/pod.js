@@ -9,7 +9,7 @@ import { CAUSES, COLORS, waited } from "./figures.js";
 import { counted, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
 import { lifeline } from "./lifeline.js";
 
-const AGAIN_MS = 60000; // nodes report about once a minute
+const AGAIN_MS = 50000; // nodes report about once a minute, and so often the page is read again
 const MOST_CHARTS = 4; // containers on cards
 const GRANTS = [["Container", ""], ["Card", "name"], ["Memory", "number"], ["In use", "number"], ["Time", "number"], ["Used", "number"]];
 const REASONS = [["Nodes", "number"], ["Reason", ""], ["In words", "text"]];
@@ -42,7 +42,7 @@ export function open(root, [namespace, name]) {
     show(cards, neighbours.length ? element("h2", {}, "Cards") : "", neighbours.map((card) => neighbourhood(card, namespace, name)));
     if (Date.now() - drawnAt > AGAIN_MS) {
       drawnAt = Date.now();
-      await showCharts(charts, path, found?.pod);
+      if (!(await showCharts(charts, path, found?.pod))) drawnAt = 0; // the next report may be the first one
     }
   }
   return load;
@@ -148,13 +148,14 @@ function verdict(node) {
   return [node.node, node.fits ? badge("fits", "good") : [badge(node.reason, "warning"), ` ${node.detail}`], element("ul", {}, cards)];
 }
 
+/** Return whether anything was measured. */
 async function showCharts(root, path, pod) {
   let found;
   try {
     found = await api.get(`${path}/series`, { since: "24h" });
   } catch (problem) {
     root.replaceChildren(element("p", { class: "empty" }, `There are no charts: ${problem.message}.`));
-    return;
+    return false;
   }
   const period = [Date.parse(found.since), Date.parse(found.until)];
   const several = found.containers.length > 1;
@@ -166,6 +167,7 @@ async function showCharts(root, path, pod) {
   const left = found.containers.length - MOST_CHARTS;
   root.replaceChildren(...(drawn.length ? drawn : [element("p", { class: "empty" }, "Nothing is measured yet: nodes report about once a minute.")]),
     left > 0 ? element("p", { class: "empty" }, `${counted(left, "more container")} not shown.`) : "");
+  return drawn.length > 0;
 }
 
 /** Return the charts of a container on a card: what it used against its limit and its guarantee. */

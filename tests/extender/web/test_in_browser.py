@@ -251,7 +251,7 @@ async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page:
 
 async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
     assert run.create("filtered", gpu_mem=1024).status_code == 201
-    run.admin_has("history?kind=start&pod=filtered", lambda answer: answer["items"])
+    run.admin_has("history?kind=start&name=filtered", lambda answer: answer["items"])
     await page.goto(f"{run.admin}/#/history")
     rows = page.locator("tbody tr", has_text="default/filtered")
     await expect(rows).to_have_count(2)
