@@ -156,9 +156,9 @@ static void charge_joint_turn(struct gate *gate) {
 }
 
 static void close_turn(struct gate *gate, enum gate_action action, enum verdict verdict) {
-    if (gate_turns_is_joint_to_go_on(gate, verdict))
+    if (gate_turns_is_joint_to_go_on(gate, verdict)) {
         charge_joint_turn(gate);
-    else if (!await_launches(gate)) {
+    } else if (!await_launches(gate)) {
         turn_extend(&gate->turn, clock_now());
         conclude(gate, GATE_LAUNCHES_STAY);
     } else if (action == GATE_CLOSE_QUEUE_TURN) {
