@@ -2,12 +2,15 @@
 
 import os
 import shutil
-from typing import Self
+import time
+from typing import Final, Self
 
 from limiter import launch
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import Region
+
+LOOK_S: Final = 0.03  # programs look at their limits file every 8 to 17 ms
 
 
 def native_env() -> dict[str, str]:
@@ -53,7 +56,7 @@ class LimitedContainer:
         return sum(sum(dict(process.used_bytes).values()) for process in processes if not pids or process.pid in pids)
 
     def limit(self, size: int) -> None:
-        """Rewrite the memory limit in place, as the device plugin does; it is in force at the next allocation."""
+        """Rewrite the memory limit in place, as the device plugin does, and return once programs have noticed."""
         path = self.folder / "limits"
         wanted = Limits((CardLimit(ANY_GPU, size),))
         with path.open("r+b") as file:
@@ -61,3 +64,4 @@ class LimitedContainer:
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
+        time.sleep(LOOK_S)
