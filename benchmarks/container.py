@@ -3,14 +3,12 @@
 import os
 import shutil
 import time
-from typing import Final, Self
+from typing import Self
 
 from limiter import launch
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import Region
-
-LOOK_S: Final = 0.03  # programs look at their limits file every 8 to 17 ms
 
 
 def native_env() -> dict[str, str]:
@@ -64,4 +62,4 @@ class LimitedContainer:
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
-        time.sleep(LOOK_S)
+        time.sleep(limits.NOTICED_S)

@@ -44,7 +44,7 @@ SHOWN: Final = """
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class LiveUpdate:
     """What an update cost: the main thread's milliseconds, and those of its longest task of 50 ms or more."""
 
     main_thread_ms: float
@@ -78,7 +78,7 @@ async def main_thread_ms(session: CDPSession) -> float:
 
 async def updates(
     browser: Browser, url: str, shown: str, cluster: InMemoryCluster, count: int, pods: int
-) -> list[Update]:
+) -> list[LiveUpdate]:
     """Change a pod `count` times while the page is open; return the cost of each."""
     page = await browser.new_page(viewport={"width": 1280, "height": 900})
     await opened(page, url, shown)
@@ -98,7 +98,7 @@ async def updates(
             populated.put_pod(cluster, pods + number, number, 0)
         await asyncio.sleep(WINDOW_S)
         worked = await main_thread_ms(session) - before
-        found.append(Update(worked - idle, float(await page.evaluate("window.longestMs"))))
+        found.append(LiveUpdate(worked - idle, float(await page.evaluate("window.longestMs"))))
     await page.close()
     return found
 

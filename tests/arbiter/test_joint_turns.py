@@ -205,7 +205,7 @@ def test_another_demand_is_measured_anew(card: Card) -> None:
 
 
 def test_a_tenant_that_says_it_used_nothing_has_no_advantage_afterwards(card: Card) -> None:
-    """Time in joint turns counts for nobody, so what a container writes into its region does not matter."""
+    """Time in joint turns is charged to no tenant, so what a container writes into its region does not matter."""
     honest = card.add(demand(30, "burst"))
     liar = card.add(demand(30, "burst"), share_joint=0.0, share_apart=0.0)
     card.run(30)

@@ -10,8 +10,6 @@ from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import Region
 
-LOOK_S = 0.03  # programs look at their limits file every 8 to 17 ms
-
 
 def native_env() -> dict[str, str]:
     """The environment without limits, with CUDA's cards in NVML's order."""
@@ -47,4 +45,4 @@ class Container:
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
-        time.sleep(LOOK_S)
+        time.sleep(limits.NOTICED_S)

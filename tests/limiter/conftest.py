@@ -26,7 +26,6 @@ from vgpu.domain.formats.limits import Limits
 from vgpu.domain.formats.region import Region
 
 MIB = 1 << 20
-LOOK_S = 0.03  # programs look at their limits file every 8 to 17 ms
 CONTEXT, MODULE = 20, 4  # MiB that a context and a module take, of container_with_code
 LOAD = "made('cuModuleLoadData', b'')"
 HERE = Path(__file__).parent
@@ -69,7 +68,7 @@ class Container:
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
-        time.sleep(LOOK_S)
+        time.sleep(limits.NOTICED_S)
 
 
 @pytest.fixture(scope="session")

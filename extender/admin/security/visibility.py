@@ -15,7 +15,7 @@ AT_ONCE: Final = 16
 
 
 def sees_all(_: Namespace) -> bool:
-    """See every namespace: a caller who may get pods in all of them."""
+    """Return True: the caller may get the pods of every namespace."""
     return True
 
 

@@ -8,6 +8,7 @@
 #include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_run.h"
 #include "arbiter/watermark/watermark_config.h"
+#include "common/arithmetic.h"
 #include "common/gpu_uuid.h"
 #include "common/log.h"
 
@@ -84,11 +85,11 @@ static struct container_use use_of(const struct card_board *board, int tenant) {
 }
 
 static struct joint_use joint_use_of(const struct card_board *board, int tenant) {
-    const struct container *container = board->containers[tenant];
+    struct container *container = board->containers[tenant];
     struct container_use use = use_of(board, tenant);
-    unsigned row = container_tenancy(board->containers[tenant], board)->region_row;
+    uint64_t in_calls = container_synchronize_ns(container, container_tenancy(container, board)->region_row);
     return (struct joint_use){
-        .gpu_ns = use.gpu_ns, .waited_ns = container_waited_ns(container, row), .busy_until = use.busy_until};
+        .gpu_ns = use.gpu_ns, .waited_ns = saturating_add(use.throttled_ns, in_calls), .busy_until = use.busy_until};
 }
 
 static void log_mode(const struct card_board *board, bool is_joint) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "arbiter/connection/listening_socket.h"
-#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/region_layout.h"
@@ -77,17 +76,14 @@ static bool read_row(const struct container *container, unsigned row_index, stru
     return read_at(container->region_fd, row, sizeof *row, offset);
 }
 
-uint64_t container_waited_ns(const struct container *container, unsigned row_index) {
-    struct region_card row;
+uint64_t container_synchronize_ns(const struct container *container, unsigned row) {
     struct region_activity activity;
-    off_t offset = (off_t)(offsetof(struct region, activity) + row_index * sizeof activity);
-    if (!read_row(container, row_index, &row) || !read_at(container->region_fd, &activity, sizeof activity, offset))
-        return 0;
-    return saturating_add(row.throttled_ns, activity.synchronize_ns);
+    off_t offset = (off_t)(offsetof(struct region, activity) + row * sizeof activity);
+    return read_at(container->region_fd, &activity, sizeof activity, offset) ? activity.synchronize_ns : 0;
 }
 
 static struct container_use use_of(const struct region_card *row) {
-    return (struct container_use){row->busy_until, row->awaited_until, row->gpu_ns};
+    return (struct container_use){row->busy_until, row->awaited_until, row->gpu_ns, row->throttled_ns};
 }
 
 struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],

@@ -57,16 +57,16 @@ void container_open_region(struct container *container);
  * trusted. */
 struct container_use {
     uint64_t busy_until, awaited_until; /* the card's row; CLOCK_MONOTONIC in ns */
-    uint64_t gpu_ns;                    /* likewise */
+    uint64_t gpu_ns, throttled_ns;      /* likewise */
 };
 
 /* The container's use of a card. `cached_row` is where the card's row was found last, and is updated. */
 struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
                                    unsigned *cached_row);
 
-/* How long, in ns, the container's threads have waited so far: for a turn, and for the card's work. `row` is the card's
- * row. Not trusted. */
-uint64_t container_waited_ns(const struct container *container, unsigned row);
+/* How long, in ns, the container's threads have waited so far for the work of the card whose row is `row`. Not trusted.
+ */
+uint64_t container_synchronize_ns(const struct container *container, unsigned row);
 
 /* The container's tenancy on a board; NULL if it has none there. */
 struct tenancy *container_tenancy(struct container *container, const struct card_board *board);

@@ -12,7 +12,7 @@
 
 /* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
  * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. */
-#define FULL_PERMILLE 1000ULL
+#define FULL_PERMILLE 1000U
 
 enum { USEFUL_ENOUGH = 920 };
 
@@ -33,9 +33,8 @@ enum { CHANGE_MIN = 150 };
 #define HOLD_MIN  (60000 * NS_PER_MS)
 #define AGAIN_MAX (600000 * NS_PER_MS)
 
-static uint32_t permille(uint64_t part, uint64_t whole) {
-    return whole ? (uint32_t)min_u64(part * FULL_PERMILLE / whole, 2 * FULL_PERMILLE) : 0;
-}
+/* What is read of regions may come to more than the card's time. */
+static uint32_t permille(uint64_t part, uint64_t whole) { return permille_of(part, whole, 2 * FULL_PERMILLE); }
 
 bool joint_mode_is_on(const struct joint_mode *mode) { return mode->phase != JOINT_APART; }
 

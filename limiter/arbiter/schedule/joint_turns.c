@@ -73,10 +73,6 @@ static bool is_possible(const struct schedule *schedule, uint64_t now) {
     return do_all_clients_join(schedule, now);
 }
 
-static uint32_t permille(uint64_t part, uint64_t whole) {
-    return whole ? (uint32_t)min_u64(part * FULL_PERMILLE / whole, FULL_PERMILLE) : 0;
-}
-
 /* What a tenant is not to have less of jointly: its guarantee, or what it had apart if that is less; without a
  * guarantee, half of that. */
 static uint32_t least_of(const struct tenant *tenant, uint32_t apart) {
@@ -91,13 +87,14 @@ static bool is_less(const struct tenant *tenant, uint32_t joint, uint32_t apart)
 /* While it waited, the card served it less than its guarantee. */
 static bool is_served_less(const struct tenant *tenant, uint64_t passed) {
     const struct tenant_use *use = &tenant->use;
-    bool is_judged = tenant->demand.guarantee && permille(use->waiting_ns, passed) >= BEHIND_SLACK;
-    return is_judged && is_less(tenant, permille(use->used_ns, use->waiting_ns), use->apart_served);
+    bool is_judged = tenant->demand.guarantee && permille_of(use->waiting_ns, passed, FULL_PERMILLE) >= BEHIND_SLACK;
+    return is_judged && is_less(tenant, permille_of(use->used_ns, use->waiting_ns, FULL_PERMILLE), use->apart_served);
 }
 
 static bool is_behind(const struct tenant *tenant, uint64_t passed) {
     const struct tenant_use *use = &tenant->use;
-    return is_less(tenant, permille(use->used_ns, passed), use->apart_permille) || is_served_less(tenant, passed);
+    return is_less(tenant, permille_of(use->used_ns, passed, FULL_PERMILLE), use->apart_permille) ||
+           is_served_less(tenant, passed);
 }
 
 static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
@@ -125,8 +122,8 @@ static void begin_measurement(struct schedule *schedule) {
 static void note_shares_apart(struct schedule *schedule, uint64_t passed) {
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         struct tenant_use *use = &schedule->tenants[i].use;
-        use->apart_permille = permille(use->used_ns, passed);
-        use->apart_served = permille(use->used_ns, use->waiting_ns);
+        use->apart_permille = permille_of(use->used_ns, passed, FULL_PERMILLE);
+        use->apart_served = permille_of(use->used_ns, use->waiting_ns, FULL_PERMILLE);
     }
 }
 

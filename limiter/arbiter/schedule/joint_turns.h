@@ -1,7 +1,7 @@
 /* Turns that several tenants of a card hold at the same moment, and the measurements by which joint_mode.h decides on
  * them. While turns are joint there is no current turn: each client that asks gets a turn without a budget at once, and
- * keeps it. Nobody is charged for that time, neither credit nor virtual time: when turns are apart again, all begin as
- * equals, so a client that says too little about its kernels gains nothing by it.
+ * keeps it. No tenant is charged for that time, neither credit nor virtual time: when turns are apart again, all begin
+ * as equals, so a client that says too little about its kernels gains nothing by it.
  *
  * Part of the schedule (schedule_state.h). All times are in ns; points in time are CLOCK_MONOTONIC. */
 #ifndef VGPU_ARBITER_SCHEDULE_JOINT_TURNS_H

@@ -22,6 +22,11 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b) { return b > UINT6
 /* a - b, or 0 where b is larger. */
 static inline uint64_t saturating_sub(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
+/* `part` in permille of `whole`, at most `most`; 0 where `whole` is 0. Times in ns do not overflow for 200 days. */
+static inline uint32_t permille_of(uint64_t part, uint64_t whole, uint32_t most) {
+    return whole ? (uint32_t)min_u64(part * 1000 / whole, most) : 0;
+}
+
 /* Mixes another value into a hash. Not cryptographic. */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;

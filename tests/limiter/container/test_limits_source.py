@@ -14,7 +14,7 @@ import pytest
 
 from simgpu.build import ROOT
 from simgpu.session import ProbeSession
-from tests.limiter.conftest import LOOK_S, MIB, Container
+from tests.limiter.conftest import MIB, Container
 from vgpu.adapters import procfs
 from vgpu.adapters.procfs import Procfs
 from vgpu.domain.formats import limits
@@ -53,7 +53,7 @@ def replace(container: Container, data: bytes) -> None:
     fresh = container.folder / "limits.new"
     fresh.write_bytes(data)
     fresh.replace(path(container))
-    time.sleep(LOOK_S)
+    time.sleep(limits.NOTICED_S)
 
 
 def patch(container: Container, *writes: tuple[int, bytes]) -> None:
@@ -62,7 +62,7 @@ def patch(container: Container, *writes: tuple[int, bytes]) -> None:
             file.seek(offset)
             file.write(data)
             file.flush()
-    time.sleep(LOOK_S)
+    time.sleep(limits.NOTICED_S)
 
 
 def total(session: ProbeSession) -> int:
@@ -137,7 +137,7 @@ def test_a_decreasing_sequence_number_is_accepted(big: Container, session: Probe
 
 def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session: ProbeSession) -> None:
     path(big).unlink()
-    time.sleep(LOOK_S)
+    time.sleep(limits.NOTICED_S)
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
@@ -155,7 +155,7 @@ def test_a_fifo_in_place_of_the_file_blocks_no_program(big: Container, session: 
     good = path(big).read_bytes()
     os.mkfifo(big.folder / "fifo")
     (big.folder / "fifo").replace(path(big))
-    time.sleep(LOOK_S)
+    time.sleep(limits.NOTICED_S)
     assert total(session) == 2 * GIB
     assert big.session()("start()") == OUT_OF_MEMORY
     replace(big, good)
@@ -182,7 +182,7 @@ def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, sessio
     path(big).write_bytes(b"")
     assert total(session) == 2 * GIB
     path(big).write_bytes(limits.encode(of(GIB)))
-    time.sleep(LOOK_S)
+    time.sleep(limits.NOTICED_S)
     assert total(session) == GIB
 
 

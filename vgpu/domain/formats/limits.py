@@ -21,6 +21,7 @@ from vgpu.domain.quantity import FULL_CORES
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
+NOTICED_S: Final = 0.03  # after which programs follow a rewritten file: they look every 8 to 17 ms
 ANY_GPU: Final = CardUuid("*")  # every card without an entry
 
 _MAGIC: Final = b"VGPULIMS"
