@@ -33,7 +33,7 @@ class ListQuery(Query):
     )  # fmt: skip
     limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most rows of a page")
     cursor: str = Field(
-        "", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before, with an otherwise equal query"
+        "", max_length=paging.MAX_CURSOR, description="for the next page: `nextCursor` of this one; all other parameters stay the same"
     )
     fields: str = Field(
         "", max_length=512, description="the fields of each row, separated by commas (default: all)",
@@ -187,7 +187,7 @@ class HistoryQuery(PeriodQuery):
     node: NodeName = Field(NO_NODE, max_length=253, description="name of a node")
     gpu: CardUuid = Field(UNNAMED_CARD, max_length=80, description="UUID of a card")
     limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most events of a page")
-    cursor: str = Field("", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before")
+    cursor: str = Field("", max_length=paging.MAX_CURSOR, description="for the next page: `nextCursor` of this one; all other parameters stay the same")
 
 
 class NoQuery(Query):
