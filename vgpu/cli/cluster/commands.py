@@ -11,7 +11,7 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.cluster import dashboard_command, doctor_command, history_commands, options, tables, top_view
+from vgpu.cli.cluster import dashboard_command, doctor_command, history_commands, options, other_pods, tables, top_view
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
@@ -38,7 +38,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
 
     _add_get(app, opened, host)
     _add_describe(app, opened)
-    _add_explain(app, opened)
+    _add_explain(app, opened, lambda chosen, *pod: other_pods.look_up(chosen, environment, home, *pod))
     _add_simulate(app, opened)
     _add_cordon(app, opened)
     readmit_command.add(app, environment, host, home)
@@ -168,7 +168,9 @@ def _right_sizes(session: RestSession, namespace: str, pod: str) -> list[dict[st
     return items
 
 
-def _add_explain(app: typer.Typer, opened: Opened) -> None:
+def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoice, str, str], str]) -> None:
+    """Add `explain`; `look_up` says why a pod, by namespace and name, is none of vgpushare's."""
+
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def explain(
@@ -184,8 +186,16 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", chosen)
         named, _, name = without_kind(pod).rpartition("/")
-        path = f"/pods/{named or namespace or session.namespace}/{name}/explain"
-        found = outcome.or_fail("explain", lambda: session.rest.get(path, {"nodes": nodes}))
+        where = named or namespace or session.namespace
+
+        def asked() -> Any:
+            try:
+                return session.rest.get(f"/pods/{where}/{name}/explain", {"nodes": nodes})
+            except CommandFailed as error:
+                said = look_up(chosen, where, name) if error.code == NOT_FOUND else ""
+                raise CommandFailed(said or str(error), error.code) from error
+
+        found = outcome.or_fail("explain", asked)
         typer.echo(document_text(found, output) or describing.explanation(found, colour=session.colour), nl=False)
 
 
