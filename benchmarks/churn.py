@@ -38,10 +38,19 @@ SOURCES: Final = ("extender", "webhook", "vgpu/simulator", "vgpu/adapters", "vgp
 PARTS: Final = {
     "vgpu.simulator": "simulator",
     "extender": "extender",
+    "extender.history": "extender history",
     "extender.admin": "admin REST",
     "extender.admin.worker": "explanations and simulations",
     "webhook": "webhook",
-}
+}  # by module
+LABELS: Final = {
+    "extender": "extender",
+    "admin-rest": "its admin process",
+    "explanations-and-simulations": "its process for explanations and simulations",
+    "extender-history": "its process that stores the history",
+    "webhook": "webhook",
+    "simulator": "simulator: API server, 60 kubelets, scheduler",
+}  # by the part of a row's id
 MARKS: Final = 6
 WARM: Final = 2  # marks: the figure with which the last one is compared
 SAMPLE_S: Final = 5.0
