@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import accounting, arbiter, filter_latency, limiter_compute, limiter_races, live_diagnosis
+from benchmarks import accounting, arbiter, churn, filter_latency, limiter_compute, limiter_races, live_diagnosis
 from benchmarks.applications import loads
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
@@ -556,6 +556,31 @@ IN_PODS: Final = ReportTable(
     tuple(Line(label, tuple(slug("gpu_cluster", name) for name in names)) for label, names in _IN_PODS),
 )
 
+
+def at_mark(place: int) -> Cell:
+    """Return the cell of a figure at one of the run's marks."""
+    return lambda row: number(row.rounds[place], 0) if place < len(row.rounds) else ""
+
+
+def growth(row: ResultRow) -> str:
+    """Return how much more a part has at the end than after the warm-up, bold where that is too much."""
+    more = f"{(row.value or 0) - (row.native or 0):.1f}"
+    return f"**{more}**" if row.fault else more
+
+
+def made_pods(row: ResultRow) -> str:
+    """Return how many pods were created."""
+    return str(row.details["POST 201"])
+
+
+CHURN: Final = ReportTable(
+    "churn",
+    DETAILS,
+    "resident memory in MiB after minutes",
+    {**{f"{10 * (place + 1)}": at_mark(place) for place in range(churn.MARKS)}, "growth": growth, "pods": made_pods},
+    tuple(Line(label, (slug("churn", part),)) for part, label in churn.LABELS.items()),
+)
+
 TABLES: Final = (
     IN_PODS,
     OUTAGES,
@@ -568,6 +593,7 @@ TABLES: Final = (
     PROGRAMS,
     ARBITER,
     SCHEDULE,
+    CHURN,
     HISTORY,
     FILTER_LATENCY,
     HISTORY_FAULTS,
