@@ -71,9 +71,10 @@ export function open(root) {
 
   async function load(changes = null) {
     const isFirst = !cards;
+    const summary = api.summary();
+    if (changes && cards) await summary.catch(() => null); // cards and numbers change in one frame
     const parts = changes && cards ? apply(changes) : reload();
-    const summary = api.summary().then((found) => show(numbers, overview(found)));
-    await Promise.all([parts, summary]);
+    await Promise.all([parts, summary.then((found) => show(numbers, overview(found)))]);
     if (isFirst && opened && kept.as === "map") map.select(opened, true);
   }
 

@@ -146,7 +146,8 @@ function start() {
   }, STREAM_MS);
 }
 
-setInterval(() => reload(), AGAIN_MS);
+/** While the stream is open, it says all that has changed in a list: a view that keeps one need not read it again. */
+setInterval(() => reload(heardAt === null ? [] : null), AGAIN_MS);
 
 /** On a small screen the views are behind a button. */
 function openMenu(isOpen) {

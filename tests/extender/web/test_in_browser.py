@@ -98,6 +98,29 @@ async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: R
     assert len(lists) == 1
 
 
+async def test_a_live_map_is_not_read_again_to_see_whether_it_is_old(page: Page, run: Run) -> None:
+    """Every minute the page asks whether what it shows is old; it read all cards again for that."""
+    lists: list[str] = []
+    page.on("request", lambda request: lists.append(request.url) if "/api/v1/gpus?" in request.url else None)
+
+    async def aged(route: Route) -> None:
+        answered = await route.fetch()
+        await route.fulfill(json=await answered.json() | {"staleSince": "2026-11-22T12:00:00+00:00"})
+
+    await page.clock.install()
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+    await expect(page.locator("#connection")).to_have_text("live")
+    old = page.get_by_text("What this page shows is of")
+    await page.route("**/api/v1/summary", aged)
+    await page.clock.fast_forward(61_000)
+    await expect(old).to_be_visible()
+    await page.unroute("**/api/v1/summary")
+    await page.clock.fast_forward(61_000)
+    await expect(old).to_be_hidden()
+    assert len(lists) == 1
+
+
 async def test_racks_group_the_nodes_of_the_map(page: Page, run: Run) -> None:
     def label(rack: str | None) -> None:
         patch = {"metadata": {"labels": {"vgpu.io/rack": rack}}}
