@@ -120,7 +120,7 @@ async def main(arguments: argparse.Namespace) -> None:
     populated.fill(cluster, arguments.nodes, CARDS, arguments.pods)
     async with populated.extender(cluster) as running, async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        url, shown = f"{running.rest.removesuffix('/api/v1')}/", f"{cards} of {cards} cards"
+        url, shown = f"{running.rest.removesuffix('/api/v1')}/", f"{cards:,} of {cards:,} cards"
         views = [await first_view(browser, url, shown) for _ in range(arguments.rounds + 1)][1:]
         costs = await updates(browser, url, shown, cluster, arguments.rounds, arguments.pods)
         await browser.close()

@@ -84,7 +84,7 @@ function answer({ placed, notPlaced, before, after, pods }) {
     element("p", { class: "message" }, verdict(placed, placed + notPlaced)),
     element("p", {}, `Allocated: ${percent(before.allocatedPercent)} now, ${percent(after.allocatedPercent)} with these pods. `,
       `Empty cards: ${before.emptyGpus} now, ${after.emptyGpus} then.`),
-    table(COLUMNS, rows, ""),
+    placed === pods.length ? table(COLUMNS.slice(0, -1), rows.map((row) => row.slice(0, -1)), "") : table(COLUMNS, rows, ""),
   ];
 }
 

@@ -70,6 +70,9 @@ async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus
     await expect(page.get_by_role("link", name="default/appears")).to_be_visible()
     chart = page.get_by_role("img", name="Time used. the card: last")
     await expect(chart.locator("canvas")).to_be_visible()
+    async with page.expect_request(re.compile(r"/series\?since=1h")):
+        await page.get_by_label("of the last").select_option("hour")
+    await expect(page).to_have_url(re.compile(r"\?time=1h$"))
     await page.go_back()
     await expect(tile).to_be_focused()
     await expect(page.get_by_label("Show")).to_have_value("used")
@@ -270,6 +273,27 @@ async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page:
     await page.get_by_role("link", name="default/own").click()
     await expect(page.get_by_text("Who else is on it is shown to those who may list gpunodes.")).to_be_visible()
     await expect(page.get_by_role("alert")).to_have_count(0)
+    await page.goto(f"{run.admin}/#/cards")
+    await expect(page.get_by_role("alert")).to_have_text("tenant may not list gpunodes. Your pods")
+    await expect(page.get_by_label("Model")).to_be_hidden()
+    await page.get_by_role("link", name="Your pods").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Pods")
+
+
+async def test_usage_is_read_again_by_the_minute(page: Page, run: Run) -> None:
+    await page.clock.install()
+    await page.goto(f"{run.admin}/#/usage")
+    await expect(page.get_by_role("heading", name="Containers that ask for more")).to_be_visible()
+    async with page.expect_request(re.compile("/api/v1/usage")):
+        await page.clock.fast_forward(61_000)
+
+
+async def test_a_server_that_cannot_be_reached_is_named_in_words(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/pods")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await page.context.set_offline(True)
+    await page.get_by_role("link", name="History").click()
+    await expect(page.get_by_role("alert")).to_have_text("The admin REST cannot be reached. The page tries again.")
 
 
 async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
