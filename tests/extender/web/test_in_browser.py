@@ -327,6 +327,22 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     assert width <= 400, "the page is wider than the screen"
 
 
+async def test_several_kinds_of_pods_are_asked_about_at_once(page: Page, run: Run) -> None:
+    """By keyboard: the fields of the new kind have the focus."""
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_role("button", name="Add another kind").press("Enter")
+    other = page.get_by_role("group", name="another kind")
+    await expect(other.get_by_label("Memory of each card, GiB")).to_be_focused()
+    await page.keyboard.type("300")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("1 of 2 pods fit.")).to_be_visible()
+    await expect(page.get_by_role("row", name="300 GiB")).to_contain_text("smaller than the request")
+    await other.get_by_role("button", name="Remove this kind").press("Enter")
+    await expect(page.get_by_text("1 of 2 pods fit.")).to_have_count(0)
+    await page.get_by_role("button", name="Ask").press("Enter")
+    await expect(page.get_by_text("The pod fits.")).to_be_visible()
+
+
 async def test_policies_are_compared(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/#/fit")
     await page.get_by_label("Pods").fill("2")
