@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
@@ -361,6 +362,57 @@ async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
     ).to_be_visible()
     await expect(page.locator("tbody tr")).to_have_count(2)
     await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
+
+
+async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run: Run) -> None:
+    def row(name: str, day: str, hours: float) -> dict[str, Any]:
+        seconds = {
+            "shareSeconds": 3600 * hours,
+            "gpuSecondsAsked": 3600.0,
+            "gpuSecondsUsed": 1800.0,
+            "waitingSeconds": 5.0,
+        }
+        return {
+            "group": {"namespace": name, "day": day},
+            **seconds,
+            "mibHours": 8192.0,
+            "bound": 3,
+            "cost": 2.5 * hours,
+        }
+
+    async def of_three_days(route: Route) -> None:
+        items = [row(name, f"2026-11-2{day}", day + 1) for name in ("research", "serving") for day in range(3)]
+        period = {"since": "2026-11-20T00:00:00.000Z", "until": "2026-11-23T00:00:00.000Z"}
+        shown = items if "by=day" in route.request.url else items[::3]
+        await route.fulfill(json=period | {"items": shown, "itemsLeftOut": 0, "currency": "EUR", "staleSince": ""})
+
+    await page.route("**/api/v1/usage?**", of_three_days)
+    await page.goto(f"{run.admin}/#/usage")
+    chart = page.get_by_role("img", name="Card-hours by day. all: last 6, most 6; research: last 3, most 3")
+    await expect(chart.locator("canvas")).to_be_visible()
+    await expect(page.get_by_role("columnheader", name="Cost, EUR")).to_be_visible()
+    await expect(page.get_by_role("row", name="research")).to_contain_text("2.50")
+    await page.emulate_media(media="print")
+    await page.set_viewport_size({"width": 718, "height": 1000})  # A4 without its margins
+    await expect(page.get_by_role("navigation")).to_be_hidden()
+    await expect(page.get_by_role("button", name="CSV")).to_be_hidden()
+    await expect(page.get_by_role("row", name="serving")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_ill_and_closed_cards_are_marked_and_found(page: Page, run: Run) -> None:
+    async def marked(route: Route) -> None:
+        answered = await (await route.fetch()).json()
+        answered["items"][0] |= {"healthy": False, "reason": "Xid79"}
+        answered["items"][1]["nodeReason"] = "PluginAway"
+        await route.fulfill(json=answered)
+
+    await page.route("**/api/v1/gpus?**", marked)
+    await page.goto(f"{run.admin}/")
+    for state, name in (("ill", "ill: Xid79"), ("closed", "closed: PluginAway")):
+        await page.get_by_label("Show").select_option(state)
+        await expect(page.locator(f".cardtile.{state}")).to_have_count(1)
+        await expect(page.locator(".cardtile")).to_have_accessible_name(re.compile(f"{name}$"))
 
 
 async def test_usage_is_had_as_csv(page: Page, run: Run) -> None:
