@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import accounting, arbiter, churn, filter_latency, limiter_compute, limiter_races, live_diagnosis
+from benchmarks import (
+    accounting,
+    admin_load,
+    arbiter,
+    churn,
+    filter_latency,
+    limiter_compute,
+    limiter_races,
+    live_diagnosis,
+    page_speed,
+)
 from benchmarks.applications import loads
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
@@ -340,6 +350,32 @@ HISTORY_FAULTS: Final = ReportTable(
     ),
 )
 
+ADMIN_LOAD: Final = ReportTable(
+    "admin_load",
+    DETAILS,
+    "load: p50, p99; p99 beside it over alone",
+    {"alone": native(2), "beside": median(2), "unit": lambda row: row.unit, "95 % interval": interval, "goal": goal},
+    tuple(
+        line
+        for label, kind in (("none", "none"), ("100 open pages with live updates", "pages"))
+        for line in (
+            Line(label, tuple(admin_load.row_id(kind, cut) for cut in ("p50", "p99"))),
+            Line(f"{label}, ratio of p99", (admin_load.row_id(kind, "ratio"),)),
+        )
+    ),
+)
+
+PAGE_SPEED: Final = ReportTable(
+    "page_speed",
+    DETAILS,
+    "5,000 cards, 20,000 pods",
+    {"median": median(2), "worst": worst(2), "unit": lambda row: row.unit, "goal": goal},
+    tuple(
+        Line(name, (slug("page", name),))
+        for name in (page_speed.FIRST_VIEW, page_speed.MAIN_THREAD, page_speed.LONGEST_TASK)
+    ),
+)
+
 PACKED: Final = ("fragmentation", "fgd", "binpack", "best-fit", "first-fit", "spread")
 
 
@@ -597,6 +633,8 @@ TABLES: Final = (
     HISTORY,
     FILTER_LATENCY,
     HISTORY_FAULTS,
+    ADMIN_LOAD,
+    PAGE_SPEED,
     PACKING,
     PACKING_STEADY,
     ACCOUNTING,
