@@ -40,7 +40,7 @@ function draw(into, width, untilMs, lines, write, period, most) {
     fill: line.fill ? `${css(line.color)}33` : undefined,
   }));
   const options = {
-    width, height: HEIGHT, legend: { show: false }, cursor: { y: false }, padding: [8, 8, 0, 0],
+    width, height: HEIGHT, legend: { show: false }, cursor: { y: false }, padding: [8, 20, 0, 0],
     scales: { x: { range: () => period.map((ms) => ms / 1000) }, y: { range: (_, low, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
     axes: [
       { stroke: text, grid, ticks: grid },

@@ -13,7 +13,7 @@ const PERIODS = [["24h", "the last 24 hours"], ["7d", "the last 7 days"], ["30d"
 const DEFAULTS = { by: "namespace", period: "7d" };
 const DAY_MS = 86_400_000;
 const RIGHT_SIZE = [
-  ["Owner", "name"], ["Container", ""], ["Asks", "number"], ["Used, p95", "number"], ["Asks", "number"], ["Peak", "number"], ["Advice", "text"],
+  ["Owner", "name"], ["Container", ""], ["Asks, time", "number"], ["Used, p95", "number"], ["Asks, memory", "number"], ["Peak", "number"], ["Advice", "text"],
 ];
 
 export const title = () => "Usage";

@@ -397,6 +397,9 @@ async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run:
     await expect(page.get_by_role("navigation")).to_be_hidden()
     await expect(page.get_by_role("button", name="CSV")).to_be_hidden()
     await expect(page.get_by_role("row", name="serving")).to_be_visible()
+    cells = await page.get_by_role("row", name="serving").get_by_role("cell").all()
+    tops = {await cell.evaluate("cell => cell.getBoundingClientRect().top") for cell in cells}
+    assert len(tops) == 1, "a table, and no stacked rows"
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
