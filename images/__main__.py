@@ -1,15 +1,16 @@
 """`python -m images build|scheduler|lock` (`make images`, `make lock-images`)."""
 
 import argparse
+import dataclasses
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 from images import build, debian, oci, scheduler
+from release import identity
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
 
@@ -59,11 +60,11 @@ def _build(arguments: argparse.Namespace) -> None:
         (arguments.out / f"vgpushare-{debian.ARCHITECTURES[architecture]}.cdx.json").write_text(materials)
 
 
-def _source() -> build.ImageSource:
-    """Return the commit of the checkout; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
-    time = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or 0)
-    revision = _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    return build.ImageSource(revision, datetime.fromtimestamp(time, UTC))
+def _source() -> identity.BuildIdentity:
+    """Return what the checkout builds; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
+    found = identity.of_checkout()
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    return dataclasses.replace(found, time=datetime.fromtimestamp(int(epoch), UTC)) if epoch else found
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:
@@ -87,12 +88,6 @@ def _write(image: oci.Image, folder: Path) -> None:
     oci.write([image], target)
     size = sum(layer.size for layer in image.layers)
     sys.stdout.write(f"{image.reference} {image.architecture} {image.digest} {size / 1e6:.1f} MB {target}\n")
-
-
-def _git(*arguments: str) -> str:
-    """Return what git says about the checkout; empty where there is no git."""
-    command = ["git", "-C", str(build.PROJECT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

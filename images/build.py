@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import vgpu
 from images import archive_store, bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
+from release.identity import BuildIdentity
 
 PROJECT: Final = Path(__file__).parents[1]
 SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
@@ -45,14 +44,6 @@ class Stored:
     layer: layers.ImageLayer
     tree: Path
     distributions: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ImageSource:
-    """What images are built from: the commit, empty where it is not known, and its time."""
-
-    revision: str
-    time: datetime
 
 
 class Builder:
@@ -88,16 +79,19 @@ class Builder:
         key = _key(architecture, debian.LOCK, self._requirements, *sources)
         return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)
 
-    def images(self, architecture: str, folder: Path, source: ImageSource) -> tuple[list[oci.Image], str]:
+    def images(self, architecture: str, folder: Path, source: BuildIdentity) -> tuple[list[oci.Image], str]:
         """Build the images of all parts, their upper layer in `folder`; return them with their bill of materials."""
         upper, materials = self._application(architecture, folder, source)
         stack = [self.base(architecture).layer, self.dependencies(architecture).layer, upper]
         created = source.time.strftime("%Y-%m-%dT%H:%M:%SZ")
         name = debian.ARCHITECTURES[architecture]
-        made = [oci.Image(part.reference, name, part.settings(source.revision), stack, created) for part in parts.PARTS]
+        made = [
+            oci.Image(part.reference(source.tag), name, part.settings(source.version, source.commit), stack, created)
+            for part in parts.PARTS
+        ]
         return made, materials
 
-    def _application(self, architecture: str, folder: Path, source: ImageSource) -> tuple[layers.ImageLayer, str]:
+    def _application(self, architecture: str, folder: Path, source: BuildIdentity) -> tuple[layers.ImageLayer, str]:
         locked = self.dependencies(architecture)
         tree = folder / "tree"
         wheels.install_wheel(wheels.build(self._project, architecture, folder), architecture, tree)
@@ -105,7 +99,7 @@ class Builder:
             tree, wheels.SITE
         )  # what its libraries need is checked where they are compiled: limiter.build.check
         versions = locked.distributions | wheels.installed(tree)
-        text = sbom.document("vgpushare", vgpu.__version__, pinned(architecture), versions, source.time)
+        text = sbom.document("vgpushare", source.version, pinned(architecture), versions, source.time)
         (tree / SBOM).parent.mkdir(parents=True)
         (tree / SBOM).write_text(text)
         return layers.pack(tree, folder / "application.tar.gz"), text

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import vgpu
-
 USER: Final = "65532:65532"
 PATH: Final = "PATH=/usr/local/bin:/usr/bin"
 
@@ -27,18 +25,22 @@ class ImagePart:
     user: str = USER
 
     @property
-    def reference(self) -> str:
-        """Name and tag; container runtimes read the manifests' `vgpushare-NAME:TAG` so."""
-        return f"docker.io/library/vgpushare-{self.name}:{vgpu.__version__}"
+    def repository(self) -> str:
+        """The image's name in the manifests, without a registry."""
+        return f"vgpushare-{self.name}"
 
-    def settings(self, revision: str) -> Mapping[str, Any]:
+    def reference(self, tag: str) -> str:
+        """Name and tag; container runtimes read the manifests' `vgpushare-NAME:TAG` so."""
+        return f"docker.io/library/{self.repository}:{tag}"
+
+    def settings(self, version: str, revision: str) -> Mapping[str, Any]:
         """Settings of the image's configuration; `revision` is the commit, or empty."""
         return {
             "Entrypoint": ["/usr/bin/python3.11", "-m", self.name],
             "Env": list(_ENVIRONMENT),
             "User": self.user,
             "WorkingDir": "/",
-            "Labels": labels(f"vgpushare-{self.name}", self.description, vgpu.__version__, revision),
+            "Labels": labels(self.repository, self.description, version, revision),
         }
 
 
