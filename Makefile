@@ -115,8 +115,10 @@ images: $(VENV)/.dev ## An OCI archive for each part, into dist/images; ARCHITEC
 krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
 	$(BIN)/python manifests/krew/archive.py dist/krew $(URL)
 
-lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
+lock: $(VENV)/.dev ## Resolve pyproject.toml into the lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	$(BIN)/uv pip compile pyproject.toml --extra node -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/node.lock
+	$(BIN)/python -m images lock-wheels
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
 
 lock-images: $(VENV)/.dev ## Pin the newest Debian packages of the images

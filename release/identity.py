@@ -5,7 +5,7 @@ commit's time and hash, and by a hash of the changes that are not committed. So 
 different versions, and their images different tags. Without git the version is read from what `git archive` wrote into
 `archived.txt`, or what the build of a source distribution wrote into `vgpu/version.txt`.
 
-hatchling loads this file by its path, outside its package: it imports the standard library only.
+hatchling loads this file by its path when it builds: it imports nothing that has to be installed.
 """
 
 import hashlib
@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from vgpu.domain import build_version
+
 ROOT: Final = Path(__file__).parents[1]
 WRITTEN: Final = "vgpu/version.txt"
 ARCHIVED: Final = "release/archived.txt"
 _RELEASE: Final = re.compile(r'^RELEASE: Final = "(\d+\.\d+\.\d+)"', re.MULTILINE)
-_VERSION: Final = re.compile(r"(?P<release>[\d.]+?)(\.dev(?P<time>\d+))?(\+(?P<local>[a-z0-9.]+))?")
 
 
 class WrongTag(Exception):
@@ -54,15 +55,7 @@ class BuildIdentity:
     @property
     def tag(self) -> str:
         """The version as image tags, labels, Helm and krew write it (Semantic Versioning)."""
-        return image_tag(self.version)
-
-
-def image_tag(version: str) -> str:
-    """Return a version of PEP 440 in the spelling of Semantic Versioning without `+`, which no image tag may have."""
-    found = _VERSION.fullmatch(version)
-    if found is None or found["time"] is None:
-        return version
-    return ".".join(filter(None, (f"{found['release']}-dev", found["time"], found["local"])))
+        return build_version.image_tag(self.version)
 
 
 def identify(release: str, commit: Commit | None) -> BuildIdentity:

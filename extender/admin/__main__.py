@@ -62,6 +62,8 @@ async def _serve(start: StartMessage, cluster: ClusterClient) -> None:
             reports=_reports(start),
             on_action=cluster.acted,
             gpushare_unit_mib=start.gpushare_unit_mib,
+            namespace=start.namespace,
+            extender_version=start.version,
         )
         async with assembly.opened(parts) as app:
             await server.serve(start.listener, app, _now())

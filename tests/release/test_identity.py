@@ -12,6 +12,7 @@ from packaging.version import Version
 import vgpu
 from release import identity
 from release.identity import Commit
+from vgpu.domain import build_version
 
 HASH = "1a2b3c4d5e6f" + "0" * 28
 TIME = 1_796_000_000
@@ -58,7 +59,7 @@ def test_a_tag_is_a_semantic_version_an_image_tag_and_a_label() -> None:
     assert build.version == "0.2.0.dev20261130005320+g1a2b3c4d5e6f.dabababab"
     assert build.tag == "0.2.0-dev.20261130005320.g1a2b3c4d5e6f.dabababab"
     assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", build.tag)
-    assert identity.image_tag("0.2.0") == "0.2.0"
+    assert build_version.image_tag("0.2.0") == "0.2.0"
 
 
 def test_changes_make_another_version_and_no_release(checkout: Path) -> None:
