@@ -47,7 +47,7 @@ class PodCluster(bare.BareCluster):
     def built(checkout: Path, scratch: Path) -> list[oci.Image]:
         """Build the images of a checkout, with this one's version as their tag; `scratch` holds their upper layer."""
         builder = build.Builder(pinned.cache() / "images", platform.machine(), project=checkout)
-        return builder.images(platform.machine(), scratch, build_identity())[0]
+        return [built.image for built in builder.images(platform.machine(), scratch, build_identity())]
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace, and return when its default account exists, which every pod needs."""

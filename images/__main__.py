@@ -9,8 +9,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from images import build, debian, oci, scheduler
-from release import identity
+from images import build, debian, oci, scheduler, wheels
+from release import identity, manifests
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
 
@@ -45,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("lock", help="pin the newest Debian packages in debian.lock")
     command.set_defaults(run=_lock)
     command.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
+    command = commands.add_parser("lock-wheels", help="list the wheels that requirements/run.lock allows in wheels.lock")
+    command.set_defaults(run=_lock_wheels)
     return parser
 
 
@@ -54,10 +56,10 @@ def _build(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for architecture in arguments.architecture:
         with tempfile.TemporaryDirectory() as scratch:
-            images, materials = builder.images(architecture, Path(scratch), source)
-            for image in images:
-                _write(image, arguments.out)
-        (arguments.out / f"vgpushare-{debian.ARCHITECTURES[architecture]}.cdx.json").write_text(materials)
+            for built in builder.images(architecture, Path(scratch), source):
+                target = _write(built.image, arguments.out)
+                target.with_suffix(".cdx.json").write_text(built.materials)
+    (arguments.out / "kustomization.yaml").write_text(manifests.component(source.tag))
 
 
 def _source() -> identity.BuildIdentity:
@@ -82,12 +84,17 @@ def _lock(arguments: argparse.Namespace) -> None:
     debian.LOCK.write_text(debian.formatted(packages))
 
 
-def _write(image: oci.Image, folder: Path) -> None:
+def _lock_wheels(_: argparse.Namespace) -> None:
+    wheels.LOCK.write_text(wheels.lock(build.PROJECT / "requirements" / "run.lock"))
+
+
+def _write(image: oci.Image, folder: Path) -> Path:
     name, _, version = image.reference.rpartition("/")[2].partition(":")
     target = folder / f"{name}-{version}-{image.architecture}.tar"
     oci.write([image], target)
     size = sum(layer.size for layer in image.layers)
     sys.stdout.write(f"{image.reference} {image.architecture} {image.digest} {size / 1e6:.1f} MB {target}\n")
+    return target
 
 
 if __name__ == "__main__":

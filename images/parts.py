@@ -23,6 +23,7 @@ class ImagePart:
     name: str
     description: str
     user: str = USER
+    requirements: str = "run.lock"  # in requirements/: the Python packages of the image
 
     @property
     def repository(self) -> str:
@@ -44,11 +45,18 @@ class ImagePart:
         }
 
 
+_NOT_IN_IMAGES: Final = ("vgpu/simulator",)
+
 PARTS: Final = (
     ImagePart("extender", "Scheduler extender of vgpushare, which runs beside kube-scheduler"),
     ImagePart("webhook", "Admission webhook of vgpushare"),
-    ImagePart("deviceplugin", "Device plugin of vgpushare, which runs on every GPU node", user="0:0"),
+    ImagePart("deviceplugin", "Device plugin of vgpushare, which runs on every GPU node", "0:0", "node.lock"),
 )
+
+
+def left_out(part: ImagePart) -> tuple[str, ...]:
+    """Return folders of our wheel that the image of a part does not need: the other parts, and the simulator."""
+    return (*(other.name for other in PARTS if other is not part), *_NOT_IN_IMAGES)
 
 
 def labels(title: str, description: str, version: str, revision: str) -> dict[str, str]:
