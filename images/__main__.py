@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("lock", help="pin the newest Debian packages in debian.lock")
     command.set_defaults(run=_lock)
     command.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
-    command = commands.add_parser("lock-wheels", help="list the wheels that requirements/run.lock allows in wheels.lock")
+    command = commands.add_parser("lock-wheels", help="list the wheels that run.lock allows")
     command.set_defaults(run=_lock_wheels)
     return parser
 

@@ -229,5 +229,6 @@ def licences(tree: Path) -> dict[str, str]:
     found = {}
     for path in sorted((tree / "usr/share/doc").glob("*/copyright")):
         names = re.findall(r"^License: *(\S[^\n]*)$", path.read_text(errors="replace"), re.MULTILINE)
-        found[path.parent.name] = " AND ".join(dict.fromkeys(names)) or f"see /usr/share/doc/{path.parent.name}/copyright"
+        package = path.parent.name
+        found[package] = " AND ".join(dict.fromkeys(names)) or f"see /usr/share/doc/{package}/copyright"
     return found

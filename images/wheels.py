@@ -21,7 +21,9 @@ from packaging.version import Version
 LOCK: Final = Path(__file__).parent / "wheels.lock"
 
 SITE: Final = "usr/local/lib/python3.11/dist-packages"  # where Debian's Python looks
-_FOR_IMAGES: Final = re.compile(r"(-none-any|-(cp311-cp311|cp\d+-abi3|py3-none)-[a-z0-9_.]*manylinux[a-z0-9_.]*_(x86_64|aarch64))\.whl$")
+_FOR_IMAGES: Final = re.compile(
+    r"(-none-any|-(cp311-cp311|cp\d+-abi3|py3-none)-[a-z0-9_.]*manylinux[a-z0-9_.]*_(x86_64|aarch64))\.whl$"
+)
 _LEFT_OUT: Final = re.compile(
     r"(bin|\.lock|.*\.dist-info/(RECORD|INSTALLER|REQUESTED|direct_url\.json|uv_cache\.json)"
     r"|numpy(/.+)?/tests|.*\.(c|h|pyx|pxd|a))"
@@ -95,8 +97,12 @@ def _is_of(file: str, name: str, version: str, tags: set[str]) -> bool:
 
 def _licence(of: PackageMetadata) -> str:
     classifiers = [text.rpartition(" :: ")[2] for text in of.get_all("Classifier", []) if text.startswith("License ::")]
-    short = (of.get("License") or "").strip()
-    return of.get("License-Expression") or ", ".join(classifiers) or ("" if "\n" in short else short)
+    short = _field(of, "License")
+    return _field(of, "License-Expression") or ", ".join(classifiers) or ("" if "\n" in short else short)
+
+
+def _field(of: PackageMetadata, name: str) -> str:
+    return of[name].strip() if name in of else ""
 
 
 def read_lock(text: str) -> dict[str, str]:
@@ -106,10 +112,11 @@ def read_lock(text: str) -> dict[str, str]:
 
 def lock(requirements: Path) -> str:
     """Return the wheels for Linux that a lock file allows: their names are in no lock file of pip's format."""
-    command = [_uv(), "pip", "compile", "-q", "--no-header", "--universal", "--python-version", "3.11"]
+    options = ["-q", "--no-header", "--universal", "--python-version", "3.11", "--format", "pylock.toml"]
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "pylock.toml"
-        subprocess.run([*command, "--format", "pylock.toml", requirements, "-o", target], check=True, capture_output=True)
+        command: list[str | Path] = [_uv(), "pip", "compile", *options, requirements, "-o", target]
+        subprocess.run(command, check=True, capture_output=True)
         packages = tomllib.loads(target.read_text())["packages"]
     found = {
         file: wheel["hashes"]["sha256"]
@@ -118,7 +125,10 @@ def lock(requirements: Path) -> str:
         if _runs_in_images(file := unquote(wheel["url"].rpartition("/")[2]))
     }
     lines = (f"{file} {found[file]}\n" for file in sorted(found))
-    return f"# Wheels that {requirements.name} allows, for the images' bills of materials: `make lock` writes this file.\n{''.join(lines)}"
+    title = (
+        f"# Wheels that {requirements.name} allows, for the images' bills of materials: `make lock` writes this file."
+    )
+    return f"{title}\n{''.join(lines)}"
 
 
 def _runs_in_images(file: str) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from images import build, debian
 from images.__main__ import CACHE
 from release import identity, publish
-from vgpu.domain.errors import VgpuError
 
 
 def main() -> None:
@@ -21,10 +20,12 @@ def main() -> None:
     parser.add_argument("--architecture", nargs="+", choices=debian.ARCHITECTURES, default=list(debian.ARCHITECTURES))
     parser.add_argument("--krew-url", default="", help="where the archive of the kubectl plugin will be published")
     arguments = parser.parse_args()
+    source = _source()
     if arguments.out.exists() and any(arguments.out.iterdir()):
         parser.error(f"{arguments.out} is not empty")
+    os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
     builder = build.Builder(CACHE, platform.machine())
-    publish.publish(arguments.out, _source(), builder, arguments.architecture, arguments.krew_url)
+    publish.publish(arguments.out, source, builder, arguments.architecture, arguments.krew_url)
     sys.stdout.write((arguments.out / publish.CHECKSUMS).read_text())
 
 

@@ -12,10 +12,13 @@ def write(target: Path, folder: Path, root: str, left_out: Iterable[str] = ()) -
     """Write a gzipped tar file with the files of a folder below `root`; links become what they point to."""
     names = set(left_out)
     paths = sorted(path for path in walk(folder) if not names & set(path.relative_to(folder).parts))
-    with target.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
-            for path in paths:
-                archive.add(path, f"{root}/{path.relative_to(folder)}", recursive=False, filter=normalized)
+    with (
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive,
+    ):
+        for path in paths:
+            archive.add(path, f"{root}/{path.relative_to(folder)}", recursive=False, filter=normalized)
 
 
 def walk(folder: Path) -> Iterable[Path]:

@@ -18,6 +18,7 @@ from typing import Final
 
 from vgpu.domain import build_version
 
+_UNKNOWN: Final = datetime.fromtimestamp(0, UTC)
 ROOT: Final = Path(__file__).parents[1]
 WRITTEN: Final = "vgpu/version.txt"
 ARCHIVED: Final = "release/archived.txt"
@@ -50,7 +51,7 @@ class BuildIdentity:
 
     version: str
     commit: str = ""
-    time: datetime = datetime.fromtimestamp(0, UTC)
+    time: datetime = _UNKNOWN
 
     @property
     def tag(self) -> str:

@@ -1,16 +1,15 @@
 """Everything that a publisher uploads, in one folder. The same commit gives the same bytes.
 
-    vgpushare-VERSION-*.whl vgpushare-VERSION.tar.gz   for pip, and the source
-    vgpushare-PART-TAG.tar                             an image for all architectures, as an OCI archive
-    vgpushare-PART-TAG-ARCHITECTURE.cdx.json           its bill of materials
-    vgpushare-TAG.tgz values-digests.yaml              the Helm chart, and values that pin the images
-    vgpushare-manifests-TAG.tar.gz                     kustomizations, with a component that pins the images
-    vgpu.tar.gz vgpu.yaml                              the kubectl plugin, for krew
-    images.txt notes.md SHA256SUMS
+- vgpushare-VERSION-*.whl, vgpushare-VERSION.tar.gz: for pip, and the source
+- vgpushare-PART-TAG.tar: an image for all architectures, as an OCI archive
+- vgpushare-PART-TAG-ARCHITECTURE.cdx.json: its bill of materials
+- vgpushare-TAG.tgz, values-digests.yaml: the Helm chart, and values that pin the images
+- vgpushare-manifests-TAG.tar.gz: kustomizations, with a component that pins the images
+- vgpu.tar.gz, vgpu.yaml: the kubectl plugin, for krew
+- images.txt, notes.md, SHA256SUMS
 """
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +30,6 @@ PINNED: Final = "overlays/pinned-images"
 def publish(out: Path, source: BuildIdentity, builder: Builder, architectures: Sequence[str], krew_url: str) -> None:
     """Write everything into `out`, which must be empty."""
     out.mkdir(parents=True, exist_ok=True)
-    os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         _source_distribution(out)

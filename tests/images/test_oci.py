@@ -19,7 +19,9 @@ def layer(tmp_path: Path) -> layers.ImageLayer:
 
 
 def image(layer: layers.ImageLayer, part: parts.ImagePart) -> oci.Image:
-    return oci.Image(part.reference("0.2.0"), "amd64", part.settings("0.2.0", "c0ffee"), [layer], "2026-11-23T00:00:00Z")
+    return oci.Image(
+        part.reference("0.2.0"), "amd64", part.settings("0.2.0", "c0ffee"), [layer], "2026-11-23T00:00:00Z"
+    )
 
 
 def read(archive: tarfile.TarFile, digest: str) -> bytes:

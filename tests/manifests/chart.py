@@ -31,8 +31,20 @@ def program() -> Path:
 
 def rendered(values: Mapping[str, Any] | None = None, *options: str, namespace: str = "vgpu-system") -> str:
     """Return what Helm renders, as text."""
-    command = [program(), "template", "vgpushare", CHART, "--namespace", namespace, "-f", "-", *options]
-    done = subprocess.run(command, input=yaml.safe_dump(dict(values or {})), capture_output=True, text=True, check=False)
+    command: list[str | Path] = [
+        program(),
+        "template",
+        "vgpushare",
+        CHART,
+        "--namespace",
+        namespace,
+        "-f",
+        "-",
+        *options,
+    ]
+    done = subprocess.run(
+        command, input=yaml.safe_dump(dict(values or {})), capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise ChartRefused(done.stderr)
     return done.stdout
@@ -56,7 +68,8 @@ def kustomized(folder: Path) -> str:
     """Return what kubectl makes of a kustomization."""
     if not binaries.is_built():
         pytest.skip("needs kubectl: python -m cluster.programs.binaries builds it")
-    return subprocess.run([binaries.ensure() / "kubectl", "kustomize", folder], check=True, capture_output=True, text=True).stdout
+    command = [binaries.ensure() / "kubectl", "kustomize", folder]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def refused(values: Mapping[str, Any]) -> Sequence[str]:

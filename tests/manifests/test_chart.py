@@ -67,14 +67,15 @@ def test_every_file_of_the_base_is_in_the_chart() -> None:
 
 def test_nothing_is_random_or_depends_on_the_cluster_or_the_clock() -> None:
     templates = {path.name: path.read_text() for path in (CHART / "templates").iterdir()}
-    calls = {name: RANDOM.findall("".join(re.findall(r"\{\{-? [^/].*?\}\}", text))) for name, text in templates.items()}
+    actions = {name: "".join(re.findall(r"\{\{-? [^/].*?\}\}", text)) for name, text in templates.items()}
+    calls = {name: RANDOM.findall(text) for name, text in actions.items()}
     assert {name: found for name, found in calls.items() if found} == {}
     assert chart.rendered() == chart.rendered()
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.values.yaml")), ids=lambda path: path.name.partition(".")[0])
 def test_typical_values_render_as_they_did(path: Path) -> None:
-    """What the values change in the objects, as a diff. After a wanted change delete the diff, and run the test twice."""
+    """What the values change in the objects, as a diff. After a wanted change delete the diff and run this twice."""
     changed = difference(chart.rendered(), chart.rendered(yaml.safe_load(path.read_text())))
     golden = path.with_name(path.name.replace(".values.yaml", ".diff"))
     if not golden.exists():
@@ -140,9 +141,7 @@ def paths(values: JsonObject, schema: JsonObject, prefix: str = "") -> list[str]
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
-    done = subprocess.run(
-        [chart.program(), "lint", "--strict", CHART], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([chart.program(), "lint", "--strict", CHART], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[WARNING]" not in done.stdout
 
@@ -162,7 +161,9 @@ def test_the_chart_names_the_images_of_the_build() -> None:
 
 
 def test_another_namespace_and_other_accounts_are_named_everywhere() -> None:
-    names = {part: {"create": False, "name": f"my-{part}"} for part in ("extender", "scheduler", "webhook", "deviceplugin")}
+    names = {
+        part: {"create": False, "name": f"my-{part}"} for part in ("extender", "scheduler", "webhook", "deviceplugin")
+    }
     text = chart.rendered({"serviceAccounts": names}, namespace="gpu-sharing")
     assert "vgpu-system" not in text
     found = chart.objects(text)
@@ -170,7 +171,10 @@ def test_another_namespace_and_other_accounts_are_named_everywhere() -> None:
     assert subjects == {"my-extender", "my-scheduler", "my-webhook", "my-deviceplugin", "vgpu-admin"}
     assert {name for kind, _, name in found if kind == "ServiceAccount"} == {"vgpu-admin"}
     policy = json.dumps([obj for (kind, _, _), obj in found.items() if kind == "ValidatingAdmissionPolicy"])
-    assert set(re.findall(r"serviceaccount:([\w-]+:[\w-]+)", policy)) == {"gpu-sharing:my-extender", "gpu-sharing:my-deviceplugin"}
+    assert set(re.findall(r"serviceaccount:([\w-]+:[\w-]+)", policy)) == {
+        "gpu-sharing:my-extender",
+        "gpu-sharing:my-deviceplugin",
+    }
     workloads = [obj for (kind, _, _), obj in found.items() if kind in ("Deployment", "DaemonSet")]
     assert {obj["spec"]["template"]["spec"]["serviceAccountName"] for obj in workloads} == {
         "my-extender", "my-webhook", "my-deviceplugin",

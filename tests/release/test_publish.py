@@ -42,7 +42,15 @@ def test_the_published_chart_has_its_version_and_real_files(tmp_path: Path) -> N
 def test_helm_renders_the_published_chart_as_the_stamped_manifests(tmp_path: Path) -> None:
     chart.write(tmp_path / "chart.tgz", tmp_path / "scratch", TAG)
     (tmp_path / "values.yaml").write_text(chart.digest_values({"webhook": f"sha256:{'0' * 64}"}))
-    command = [rendering.program(), "template", "vgpushare", tmp_path / "chart.tgz", "-n", "vgpu-system", "-f"]
+    command: list[str | Path] = [
+        rendering.program(),
+        "template",
+        "vgpushare",
+        tmp_path / "chart.tgz",
+        "-n",
+        "vgpu-system",
+        "-f",
+    ]
     done = subprocess.run([*command, tmp_path / "values.yaml"], capture_output=True, text=True, check=True)
     assert f"image: vgpushare-extender:{TAG}\n" in done.stdout
     assert f"image: vgpushare-webhook@sha256:{'0' * 64}\n" in done.stdout
@@ -62,5 +70,7 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
     text = publish.checksums(tmp_path)
     assert text.splitlines()[0] == f"{hashlib.sha256(b'a').hexdigest()}  a"
     (tmp_path / publish.CHECKSUMS).write_text(text)
-    subprocess.run(["sha256sum", "--check", "--strict", publish.CHECKSUMS], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", publish.CHECKSUMS], cwd=tmp_path, check=True, capture_output=True
+    )
     assert publish.checksums(tmp_path) == text

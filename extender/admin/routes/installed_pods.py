@@ -47,7 +47,7 @@ class InstalledPods:
         self._path = f"/api/v1/namespaces/{namespace}/pods"
 
     async def images(self) -> dict[tuple[str, str], int]:
-        """Return how many containers run an image, by the container's name and the image; empty if that is not known."""
+        """Return how many containers run an image, by the container's name and the image; empty if it is not known."""
         query = {"labelSelector": SELECTOR, "limit": str(MOST)}
         try:
             found = msgspec.json.decode(await self._client.get(self._path, query, timeout=TIMEOUT_S), type=_Pods)

@@ -1,4 +1,4 @@
-"""The Helm chart on a cluster: over the kustomize installation, to another version, back, and away; a pod with a GPU runs on.
+"""The Helm chart on a cluster: over the kustomize installation, to another version, back, and away; a pod runs on.
 
 Beside it, what Argo CD and Flux look at: whether the objects in the cluster are still those of the chart.
 """
@@ -65,7 +65,7 @@ class ChartCluster(PodCluster):
         return done.stdout
 
     def upgrade(self, tag: str, *options: str) -> None:
-        """Install the chart or upgrade to it: over objects that kubectl applied, which Helm's server-side apply asks about."""
+        """Install the chart or upgrade to it, over objects that kubectl applied: Helm asks about those."""
         chart = str(CHART.relative_to(binaries.REPOSITORY))
         self.helm("upgrade", "--install", "vgpushare", chart, "--set", f"image.tag={tag}", "--wait", *FORCED, *options)
         self.wait_until_ready()
@@ -130,7 +130,7 @@ def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> 
 
 def assert_skew_is_told(cluster: ChartCluster) -> None:
     """The images have this checkout's version inside, and the name of another one outside."""
-    code, output = vgpu(cluster, accounts.ADMIN.name, "version", "--server")
+    code, output = vgpu(cluster, accounts.ADMIN.name, "version", "--server")  # type: ignore[arg-type] # as above
     with TRANSCRIPT.open("a") as file:
         file.write(f"$ vgpu version --server\n{output}({code})\n\n")
     inside = build_identity().version
@@ -150,7 +150,7 @@ def tags(cluster: PodCluster) -> set[str]:
 
 
 def assert_no_drift(cluster: ChartCluster) -> None:
-    """A new CA is the most that we ever write into objects of the chart: no tool sees a difference, before and after it."""
+    """No tool sees a difference, before and after a new CA, the most that we write into objects of the chart."""
     manifest = cluster.work / "manifest.yaml"
     manifest.write_text(cluster.helm("get", "manifest", "vgpushare"))
     assert_equal(cluster, manifest)

@@ -19,7 +19,7 @@ class Pods:
         self.error = error
         self.asked: list[tuple[str, Mapping[str, str] | None]] = []
 
-    async def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float) -> bytes:  # noqa: ASYNC109
+    async def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float) -> bytes:  # noqa: ARG002
         self.asked.append((path, params))
         if self.error:
             raise self.error
@@ -27,7 +27,9 @@ class Pods:
 
 
 async def test_versions_of_all_parts(opened: Opened) -> None:
-    pods = Pods(("webhook", "vgpushare-webhook:0.2.0"), ("webhook", "vgpushare-webhook:0.2.0"), ("extender", "x@sha256:ab"))
+    pods = Pods(
+        ("webhook", "vgpushare-webhook:0.2.0"), ("webhook", "vgpushare-webhook:0.2.0"), ("extender", "x@sha256:ab")
+    )
     async with opened(client=pods, namespace="gpu-sharing", extender_version="0.2.0") as admin:
         found, nodes = await admin.get("/versions"), await admin.get("/nodes")
     assert (found["admin"], found["extender"]) == (vgpu.__version__, "0.2.0")

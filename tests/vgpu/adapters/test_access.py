@@ -53,9 +53,7 @@ def test_a_pods_token_is_read_again_when_the_kubelet_has_renewed_it(account: Pat
     assert found.headers() == {"Authorization": "Bearer second"}
 
 
-@pytest.mark.parametrize(
-    ("host", "url"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
-)
+@pytest.mark.parametrize(("host", "url"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")])
 def test_a_pod_finds_the_api_server_by_its_environment(account: Path, host: str, url: str) -> None:
     assert access.of_pod(POD | {"KUBERNETES_SERVICE_HOST": host}, account).url == url
 

@@ -201,7 +201,7 @@ async def test_a_watch_continues_after_an_object_of_any_depth(store: NameStore, 
 async def test_an_object_that_cannot_be_read_is_counted_and_skipped(
     store: NameStore, running: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = DeepClient()  # type: ignore[arg-type]
+    client = DeepClient()
     watch = Reflector(client, "/x", store, jitter=random.random, sleep=brief, decode=raising)
     running.append(asyncio.create_task(watch.run()))
     await store.until({"plain", "other"})

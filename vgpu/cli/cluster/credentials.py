@@ -4,7 +4,6 @@ https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-g
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

@@ -28,8 +28,7 @@ def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
         _row("admin", found["admin"], "the process that answered"),
         _row("extender", found["extender"], "the extender that it belongs to"),
     ]
-    for of_plugins in found["devicePlugins"]:
-        listed.append(_row("deviceplugin", of_plugins["version"], _nodes(of_plugins["nodes"])))
+    listed += [_row("deviceplugin", plugins["version"], _nodes(plugins["nodes"])) for plugins in found["devicePlugins"]]
     for image in found["images"]:
         if image["image"].partition("@")[0].rpartition("/")[2].startswith(_OURS):
             pods = f"{image['pods']} pod{'s' if image['pods'] > 1 else ''}, by the image's tag"

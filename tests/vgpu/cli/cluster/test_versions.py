@@ -22,7 +22,12 @@ def installed(webhook: str = OWN_TAG, plugins: tuple[str, ...] = (OWN,), admin: 
         ],
         "images": [
             {"container": "scheduler", "image": "registry.k8s.io/kube-scheduler:v1.36.3", "tag": "v1.36.3", "pods": 2},
-            {"container": "webhook", "image": f"r.example.com:5000/vgpushare-webhook:{webhook}", "tag": webhook, "pods": 2},
+            {
+                "container": "webhook",
+                "image": f"r.example.com:5000/vgpushare-webhook:{webhook}",
+                "tag": webhook,
+                "pods": 2,
+            },
         ],
     }
 
