@@ -68,7 +68,7 @@ def kustomized(folder: Path) -> str:
     """Return what kubectl makes of a kustomization."""
     if not binaries.is_built():
         pytest.skip("needs kubectl: python -m cluster.programs.binaries builds it")
-    command = [binaries.ensure() / "kubectl", "kustomize", folder]
+    command: list[str | Path] = [binaries.ensure() / "kubectl", "kustomize", folder]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
