@@ -1,6 +1,6 @@
 """Which build a checkout makes: its version in the two spellings that Python and Kubernetes ask for.
 
-A commit with the tag `vRELEASE` and no changes is that release. Any other commit is a version before it, by the
+A commit with the tag v and the release and no changes is that release. Any other commit is a version before it, by the
 commit's time and hash, and by a hash of the changes that are not committed. So two builds of different contents have
 different versions, and their images different tags. Without git the version is read from what `git archive` wrote into
 `archived.txt`, or what the build of a source distribution wrote into `vgpu/version.txt`.

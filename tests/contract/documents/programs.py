@@ -12,7 +12,24 @@ from tests.contract.repository import ROOT
 from tests.manifests.objects import names_of_objects
 
 # Programs that are not ours, and commands of the shell: only their names are known.
-OTHERS = {"cd", "curl", "ctr", "echo", "export", "grep", "head", "nsenter", "pip", "skopeo", "sleep", "source", "test"}
+OTHERS = {
+    *(
+        "cd",
+        "curl",
+        "ctr",
+        "echo",
+        "export",
+        "grep",
+        "head",
+        "helm",
+        "nsenter",
+        "pip",
+        "skopeo",
+        "sleep",
+        "source",
+        "test",
+    ),
+}
 KUBECTL = {
     *("annotate", "apply", "create", "delete", "describe", "drain", "edit", "exec", "explain"),
     *("get", "label", "logs", "patch", "rollout", "scale", "uncordon", "wait"),

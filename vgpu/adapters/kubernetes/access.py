@@ -53,8 +53,10 @@ class ApiAccess:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
 
-def of_pod(environment: Mapping[str, str] = os.environ,  # noqa: TID251 - every client in a pod finds the API server by it
-    account: Path = ACCOUNT) -> ApiAccess:
+def of_pod(
+    environment: Mapping[str, str] = os.environ,  # noqa: TID251 - every client in a pod finds the API server by it
+    account: Path = ACCOUNT,
+) -> ApiAccess:
     """Return the access of the pod's account. Raises KubernetesError."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
