@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack wheel images krew release lock lock-images clean
+.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack docs wheel images krew release lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -106,6 +106,15 @@ gpu-e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite of a cluster with 
 gpu-pack: $(VENV)/.dev $(SHIM) build/simgpu/.done ## What a GPU machine without network needs for these two, into build/gpu-pack
 	$(BIN)/python -m cluster.gpu_machine.pack
 
+docs: build/docs/.done ## The documents as a searchable site, into dist/site; fails at a link that leads nowhere
+	NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --quiet --strict
+	@echo "dist/site/index.html"
+
+build/docs/.done: requirements/docs.lock
+	$(PYTHON) -m venv build/docs
+	build/docs/bin/python -m pip install -q --no-compile --require-hashes --only-binary :all: -r $<
+	@touch $@
+
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel
 
@@ -124,6 +133,7 @@ lock: $(VENV)/.dev ## Resolve pyproject.toml into the lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra node -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/node.lock
 	$(BIN)/python -m images lock-wheels
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
+	$(BIN)/uv pip compile --group docs --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/docs.lock
 
 lock-images: $(VENV)/.dev ## Pin the newest Debian packages of the images
 	$(BIN)/python -m images lock

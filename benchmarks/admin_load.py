@@ -1,9 +1,10 @@
 """Filter beside other load: p99 of `/filter` without load and beside clients that send all that they may, in turn.
 
 They ask the admin REST for all it has, or send it bodies of 100 MiB, with a length (`bodies`) or without (`chunks`). Or
-they send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB (`verb-pods`), or bodies that do not end
-(`verb-slow`, 64 clients). All the time, a process of idle priority keeps each processor busy: on some machines a
-program is slower while other processors work.
+they are 100 open pages of the dashboard (`pages`), while a pod comes or goes every half second, also without them: each
+page reads the event stream and, once a second, the summary. Or they send the verbs bodies of 100 MiB (`verb-bodies`),
+pods of 1 MiB (`verb-pods`), or bodies that do not end (`verb-slow`, 64 clients). All the time, a process of idle
+priority keeps each processor busy: on some machines a program is slower while other processors work.
 
 Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods. In a
 round, the load's process and the admin's are stopped for PERIOD seconds and go on for as long, so that what else the
@@ -11,11 +12,13 @@ machine does meets both. A round in which other programs used more than 5 % of a
 `none` compares nothing with nothing: its interval shows what a run can decide.
 
     python -m benchmarks.admin_load --nodes 200 --pods 10000 --streams 1000 --rounds 15 --period-s 3
+    python -m benchmarks.admin_load --nodes 625 --pods 20000 --loads none,pages --json FILE
 """
 
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -34,18 +37,30 @@ import httpx
 from benchmarks.calls import populated, quantile_ratio, verb_caller
 from benchmarks.calls.quantile_ratio import CallRound
 from benchmarks.calls.verb_caller import VerbCaller
+from benchmarks.record import recorder
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 from vgpu.domain import names
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 CARDS = 8
 BODY_MIB = 100
 CLIENTS = 64
-LOADS = ("none", "streams+lists", "bodies", "chunks", "questions", "verb-bodies", "verb-pods", "verb-slow")
+PAGES = 100
+PAGES_S = 30.0  # in which they have read all cards
+LOADS = ("none", "pages", "streams+lists", "bodies", "chunks", "questions", "verb-bodies", "verb-pods", "verb-slow")
 WARM_UP_S = 3.0  # the first calls fill the cache of placements
 CHANGE_S = 0.5  # in which a load stops, or goes on
 OTHERS = 0.05  # of a processor
 TRIES = 3  # for each round
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 GOAL = 1.5
+PAGES_GOAL = 1.1
+LIVE_S = 1.0  # between two updates of a page
+OPENED_S = 0.05  # between two pages
+CHURN_S = 0.5  # between two pods
+MAP_FIELDS = "uuid,node,rack,index,model,memoryMiB,allocatedMiB,allocatedCores,healthy,reason,cordoned,usedCores"
+SOURCES = ("extender", "vgpu/placement")
 
 Load = Callable[[str], Coroutine[Any, Any, None]]
 
@@ -74,6 +89,7 @@ async def loader(kind: str, url: str, streams: int) -> None:
         "busy": spin,
         "streams": lambda u: idle_streams(u, streams),
         "lists": lists,
+        "pages": open_pages,
         "bodies": lambda u: bodies(u, "simulate", BODY),
         "chunks": lambda u: bodies(u, "simulate", CHUNKS),
         "questions": questions,
@@ -96,6 +112,42 @@ async def idle_streams(url: str, count: int) -> None:
 
 
 KEPT: list[asyncio.StreamWriter] = []
+
+
+async def open_pages(url: str) -> None:
+    """Do what the dashboard's first page does in 100 browsers."""
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(timeout=60, limits=limits) as http, asyncio.TaskGroup() as pages:
+        for _ in range(PAGES):
+            pages.create_task(open_page(http, url))
+            await asyncio.sleep(OPENED_S)
+
+
+async def open_page(http: httpx.AsyncClient, url: str) -> None:
+    """Read the cards once and follow the stream; after a change read the summary, at most once a second."""
+    async with http.stream("GET", f"{url}/events", timeout=None) as stream:
+        cards = asyncio.create_task(read_cards(http, url))
+        async for part in stream.aiter_raw():
+            if b"event: " in part:
+                await asyncio.sleep(LIVE_S)
+                await asked(http, f"{url}/summary", {})
+        await cards
+
+
+async def read_cards(http: httpx.AsyncClient, url: str) -> None:
+    """Read all cards, page by page."""
+    query = {"sort": "node,index", "fields": MAP_FIELDS, "limit": 1000, "cursor": ""}
+    while cursor := json.loads(await asked(http, f"{url}/gpus", query))["nextCursor"]:
+        query["cursor"] = cursor
+
+
+async def asked(http: httpx.AsyncClient, url: str, query: dict[str, Any]) -> bytes:
+    """Return the body of an answer, for which the rate limit may have to be waited for."""
+    while True:
+        answer = await http.get(url, params=query)
+        if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+            return answer.content
+        await asyncio.sleep(float(answer.headers["Retry-After"]))
 
 
 async def lists(url: str) -> None:
@@ -215,13 +267,40 @@ async def measure(kind: str, arguments: argparse.Namespace) -> list[CallRound]:
     async with populated.extender(cluster) as running, verb_caller.calling(running.verbs) as caller:
         parts = [] if kind == "none" else kind.split("+")
         urls = [(part, running.verbs if part.startswith("verb-") else running.rest) for part in parts]
-        async with loading(urls, arguments.streams) as loads:
-            await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
+        async with loading(urls, arguments.streams) as loads, changing(cluster, arguments, "pages" in parts):
+            await asyncio.sleep(settling_s(parts, arguments))
             await filters(caller, arguments.nodes, WARM_UP_S)
             try:
                 return await quiet_rounds(caller, [*loads, *children(running.pid)], arguments)
             finally:
                 send(signal.SIGCONT, children(running.pid))
+
+
+def settling_s(parts: Sequence[str], arguments: argparse.Namespace) -> float:
+    """Return how long loads take to begin."""
+    if "pages" in parts:
+        return PAGES_S
+    return arguments.streams * 0.025 + 3 if "streams" in parts else 3
+
+
+@contextlib.asynccontextmanager
+async def changing(cluster: InMemoryCluster, arguments: argparse.Namespace, is_wanted: bool) -> AsyncIterator[None]:
+    """Let a pod come or go all the time, where that is wanted: pages have updates then."""
+    task = asyncio.create_task(churn(cluster, arguments)) if is_wanted else None
+    try:
+        yield
+    finally:
+        if task:
+            task.cancel()
+
+
+async def churn(cluster: InMemoryCluster, arguments: argparse.Namespace) -> None:
+    """Let a pod come or go, in turn."""
+    for number in itertools.count(arguments.pods):
+        populated.put_pod(cluster, number, number % arguments.nodes, number // arguments.nodes % CARDS)
+        await asyncio.sleep(CHURN_S)
+        populated.remove_pod(cluster, number)
+        await asyncio.sleep(CHURN_S)
 
 
 async def quiet_rounds(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> list[CallRound]:
@@ -259,7 +338,8 @@ async def pair(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Name
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    """Print the table."""
+    """Print the table, and write the figures where a file is named."""
+    record = ResultRecorder(arguments.json, "admin_load", SOURCES) if arguments.json else None
     print(f"filter of {arguments.nodes} nodes x {CARDS} cards, {arguments.pods} pods, {os.cpu_count()} cores; ms")
     print(
         f"{'load':<14}{'rounds':>7}{'calls':>6}{'p50 alone':>11}{'p50':>7}{'p99 alone':>11}{'p99':>7}{'max':>7}  ratio"
@@ -268,6 +348,40 @@ async def main(arguments: argparse.Namespace) -> None:
         async with loading([("busy", "")] * (os.cpu_count() or 1), 0):
             rounds = await measure(kind, arguments)
         print(line(kind, rounds), flush=True)
+        if record and rounds:
+            record.add(*result_rows(kind, rounds, arguments))
+
+
+def goal_of(kind: str) -> float:
+    """Return the largest ratio that a load may cause."""
+    return PAGES_GOAL if kind in ("none", "pages") else GOAL
+
+
+def result_rows(kind: str, rounds: Sequence[CallRound], arguments: argparse.Namespace) -> list[ResultRow]:
+    """Return the figures of a load: p99 beside it and alone, and their ratio with its interval."""
+    alone, beside = [ms for calls in rounds for ms in calls.healthy], [ms for calls in rounds for ms in calls.failing]
+    ratio, goal = quantile_ratio.of(rounds), goal_of(kind)
+    details = {"nodes": arguments.nodes, "pods": arguments.pods, "rounds": len(rounds), "calls": len(beside)}
+    return [
+        ResultRow(
+            id=row_id(kind, name), value=of(beside), native=of(alone), unit="ms", worst=max(beside), details=details
+        )
+        for name, of in (("p50", statistics.median), ("p99", quantile_ratio.p99))
+    ] + [
+        ResultRow(
+            id=row_id(kind, "ratio"),
+            value=ratio.value,
+            unit="ratio",
+            goal=f"at most {goal}",
+            fault="" if ratio.verdict(goal) == "held" else ratio.verdict(goal),
+            details={**details, "low": ratio.low, "high": ratio.high},
+        )
+    ]
+
+
+def row_id(kind: str, figure: str) -> str:
+    """Return the id of a figure."""
+    return slug("admin-load", kind, figure)
 
 
 def line(kind: str, rounds: Sequence[CallRound]) -> str:
@@ -278,7 +392,7 @@ def line(kind: str, rounds: Sequence[CallRound]) -> str:
     ratio = quantile_ratio.of(rounds)
     p50 = f"{statistics.median(alone):>11.2f}{statistics.median(beside):>7.2f}"
     p99 = f"{quantile_ratio.p99(alone):>11.2f}{quantile_ratio.p99(beside):>7.2f}{max(beside):>7.1f}"
-    interval = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}): {ratio.verdict(GOAL)}"
+    interval = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}): {ratio.verdict(goal_of(kind))}"
     return f"{kind:<14}{len(rounds):>7}{len(beside):>6}{p50}{p99}  {interval}"
 
 
@@ -290,6 +404,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--period-s", type=float, default=3.0, help="seconds without load, and beside it, in a round")
     parser.add_argument("--loads", default=",".join(LOADS), help="with commas; + joins loads")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--load", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()

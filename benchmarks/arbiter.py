@@ -30,7 +30,7 @@ Document = dict[str, Any]
 PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"
 # Containers of one client each, and us that each holds its turn: less than 1 ms, after which the arbiter ends an idle
 # turn, and long enough for the arbiter's limit on messages.
-SHAPES = ((2, 800), (8, 400), (300, 0))
+SHAPES = ((2, 800), (8, 800), (300, 0))
 IDLE = (0, 2, 300)
 UNITS = {"median_us": "us", "p99_us": "us", "turns_per_s": "1/s", "processor_us_per_turn": "us"}
 

@@ -3,12 +3,16 @@
 import argparse
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NoReturn, Protocol
 
 from cluster import accounts, images, missing, progress
 from cluster.cluster import GpuCluster
 from cluster.programs.containerd import ContainerdMajor
 
+_LOOK_EVERY_S: Final = 2.0
 _EXPLANATION = """
   {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
   {work}/kubectl apply -f POD.yaml        images here: {base}
@@ -25,6 +29,19 @@ Ctrl-C ends it.
 """
 
 
+class WatchedProcess(Protocol):
+    """A process that should run until the cluster ends."""
+
+    name: str
+    log: Path
+
+    def has_ended(self) -> bool:
+        """Whether the process was started and has ended by itself."""
+
+    def tail(self) -> str:
+        """The log's last lines."""
+
+
 def main() -> None:
     """Run a cluster with simulated cards until Ctrl-C."""
     runtime = _arguments().containerd
@@ -38,11 +55,23 @@ def run(make: Callable[[], GpuCluster]) -> None:
     try:
         with make() as cluster:
             _explain(cluster)
-            signal.pause()
+            report_ended(cluster.processes, progress.say, time.sleep)
     except missing.Missing as lacking:
         raise SystemExit(str(lacking)) from None
     except KeyboardInterrupt:
         progress.say("the cluster is removed")
+
+
+def report_ended(
+    processes: Sequence[WatchedProcess], say: Callable[[str], object], sleep: Callable[[float], object]
+) -> NoReturn:
+    """Say once of each process that it has ended by itself, with the end of its log, until Ctrl-C."""
+    left = list(processes)
+    while True:
+        for process in [process for process in left if process.has_ended()]:
+            left.remove(process)
+            say(f"{process.name} has ended by itself. The end of {process.log}:\n{process.tail()}")
+        sleep(_LOOK_EVERY_S)
 
 
 def _arguments() -> argparse.Namespace:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster import admin_service, bare, parts, progress
+from cluster.process import ClusterProcess
 
 OVERLAY = Path(__file__).parent / "overlay"
 TENANT = Path(__file__).parent / "tenant.yaml"
@@ -67,6 +68,12 @@ class GpuCluster(bare.BareCluster):
     def parts(self) -> list[parts.ClusterPart]:
         """All parts of vgpushare and their scheduler."""
         return [self.extender, self.webhook, *self.plugins, self.scheduler]
+
+    @property
+    def processes(self) -> list[ClusterProcess]:
+        """Every process of the cluster: those of Kubernetes, of its nodes, and of vgpushare."""
+        of_nodes = [process for node in self.nodes for process in (node.containerd, node.kubelet)]
+        return [*self.control.processes, *of_nodes, *(part.process for part in self.parts)]
 
     def close(self) -> None:
         """End every process; returns when nothing is left of the cluster."""

@@ -197,8 +197,8 @@ READ: Final = (
     _gauge("vgpu_extender_watch_synced", "1 after the first list of a watch",
            lambda parts: [((name,), watch.synced.is_set()) for name, watch in parts.watches.items()], ("watch",)),
     _gauge("vgpu_extender_watch_age_seconds",
-           "Time since a watch last heard of the API server, which sends a bookmark about each minute", _ages,
-           ("watch",)),
+           "Time since a watch last heard of the API server, which sends a bookmark about each minute, and is asked "
+           "again after two minutes of silence", _ages, ("watch",)),
     _counter("vgpu_extender_unreadable_objects_total", "Objects that a watch has skipped",
              lambda parts: [((name,), watch.unreadable) for name, watch in parts.watches.items()], ("watch",)),
     _gauge("vgpu_extender_queue_length", "Entries that are not done yet, by queue", _queues, ("queue",)),

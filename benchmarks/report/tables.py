@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import accounting, arbiter, filter_latency, limiter_compute, limiter_races, live_diagnosis
+from benchmarks import (
+    accounting,
+    admin_load,
+    arbiter,
+    churn,
+    filter_latency,
+    limiter_compute,
+    limiter_races,
+    live_diagnosis,
+    page_speed,
+)
 from benchmarks.applications import loads
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
@@ -340,6 +350,32 @@ HISTORY_FAULTS: Final = ReportTable(
     ),
 )
 
+ADMIN_LOAD: Final = ReportTable(
+    "admin_load",
+    DETAILS,
+    "load: p50, p99; p99 beside it over alone",
+    {"alone": native(2), "beside": median(2), "unit": lambda row: row.unit, "95 % interval": interval, "goal": goal},
+    tuple(
+        line
+        for label, kind in (("none", "none"), ("100 open pages with live updates", "pages"))
+        for line in (
+            Line(label, tuple(admin_load.row_id(kind, cut) for cut in ("p50", "p99"))),
+            Line(f"{label}, ratio of p99", (admin_load.row_id(kind, "ratio"),)),
+        )
+    ),
+)
+
+PAGE_SPEED: Final = ReportTable(
+    "page_speed",
+    DETAILS,
+    "5,000 cards, 20,000 pods",
+    {"median": median(2), "worst": worst(2), "unit": lambda row: row.unit, "goal": goal},
+    tuple(
+        Line(name, (slug("page", name),))
+        for name in (page_speed.FIRST_VIEW, page_speed.MAIN_THREAD, page_speed.LONGEST_TASK)
+    ),
+)
+
 PACKED: Final = ("fragmentation", "fgd", "binpack", "best-fit", "first-fit", "spread")
 
 
@@ -556,6 +592,31 @@ IN_PODS: Final = ReportTable(
     tuple(Line(label, tuple(slug("gpu_cluster", name) for name in names)) for label, names in _IN_PODS),
 )
 
+
+def at_mark(place: int) -> Cell:
+    """Return the cell of a figure at one of the run's marks."""
+    return lambda row: number(row.rounds[place], 0) if place < len(row.rounds) else ""
+
+
+def growth(row: ResultRow) -> str:
+    """Return how much more a part has at the end than after the warm-up, bold where that is too much."""
+    more = f"{(row.value or 0) - (row.native or 0):.1f}"
+    return f"**{more}**" if row.fault else more
+
+
+def made_pods(row: ResultRow) -> str:
+    """Return how many pods were created."""
+    return str(row.details["POST 201"])
+
+
+CHURN: Final = ReportTable(
+    "churn",
+    DETAILS,
+    "resident memory in MiB after minutes",
+    {**{f"{10 * (place + 1)}": at_mark(place) for place in range(churn.MARKS)}, "growth": growth, "pods": made_pods},
+    tuple(Line(label, (slug("churn", part),)) for part, label in churn.LABELS.items()),
+)
+
 TABLES: Final = (
     IN_PODS,
     OUTAGES,
@@ -568,9 +629,12 @@ TABLES: Final = (
     PROGRAMS,
     ARBITER,
     SCHEDULE,
+    CHURN,
     HISTORY,
     FILTER_LATENCY,
     HISTORY_FAULTS,
+    ADMIN_LOAD,
+    PAGE_SPEED,
     PACKING,
     PACKING_STEADY,
     ACCOUNTING,

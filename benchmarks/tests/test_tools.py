@@ -1,10 +1,12 @@
-"""`benchmarks.hold` and `benchmarks.live_diagnosis`: how figures are judged."""
+"""`benchmarks.hold`, `live_diagnosis`, `page_speed` and `admin_load`: how figures are judged."""
 
+import argparse
 from typing import Any
 
 import pytest
 
-from benchmarks import hold, live_diagnosis
+from benchmarks import admin_load, hold, live_diagnosis, page_speed
+from benchmarks.calls.quantile_ratio import CallRound
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,22 @@ def test_a_cure_is_within_a_factor_of_two_of_what_was_said() -> None:
     assert live_diagnosis.cure_row(case, 1.9, said).fault == "0.47 of what was said"
     assert live_diagnosis.cure_row(case, 8.1, said).fault == "2.02 of what was said"
     assert live_diagnosis.cure_row(case, 3.0, []).fault
+
+
+def test_a_page_is_judged_by_its_medians() -> None:
+    costs = [page_speed.LiveUpdate(ms, 0) for ms in (20, 49, 120)]
+    view, update, task = page_speed.rows([1.4, 1.5, 1.6], costs, {"cards": 5000})
+    assert (view.id, view.value, view.worst, view.fault) == ("page.first-view", 1.5, 1.6, "1.50 s")
+    assert (update.value, update.worst, update.fault, update.rounds) == (49, 120, "", (20, 49, 120))
+    assert task.fault == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "slower", "fault"), [("pages", 1.05, ""), ("pages", 1.2, "missed"), ("bodies", 1.2, "")]
+)
+def test_open_pages_may_cost_less_than_clients_that_send_all_they_may(kind: str, slower: float, fault: str) -> None:
+    rounds = [CallRound([1.0, 1.0, 2.0], [slower, slower, 2.0 * slower])] * 3
+    asked = argparse.Namespace(nodes=1, pods=2)
+    *_, ratio = admin_load.result_rows(kind, rounds, asked)
+    assert ratio.value == pytest.approx(slower)
+    assert ratio.fault == fault

@@ -26,7 +26,6 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 def main() -> None:
     """Serve the admin REST; exit with status 1 on an error."""
     descriptor, log_level = sys.argv[1:]
-    process.give_way()
     process.run("admin", log_level, lambda: serve(int(descriptor)))
 
 
@@ -66,6 +65,7 @@ async def _serve(start: StartMessage, cluster: ClusterClient) -> None:
             extender_version=start.version,
         )
         async with assembly.opened(parts) as app:
+            process.give_way()  # not while it starts: it would wait for other programs of the machine (ADR 154)
             await server.serve(start.listener, app, _now())
 
 

@@ -5,6 +5,8 @@ with the manifests; the extender has no other right to write ConfigMaps.
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +14,7 @@ import msgspec
 
 from extender.idle.owners import ScalableOwner
 from vgpu.adapters.kubernetes.client import KubernetesClient
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 
 NAME: Final = "vgpu-idle"
 MAX_ENTRIES: Final = 2_000
@@ -45,13 +47,13 @@ class Sizes:
     namespace: Namespace
 
     async def remember(self, owner: ScalableOwner, replicas: int, now_ms: int) -> None:
-        """Store an owner's size; where there are too many, the oldest is forgotten."""
+        """Store an owner's size; where there are too many, the oldest of the namespace with most is forgotten."""
         known = await self._read()
         key = _key(owner)
         size = Size(owner.kind, owner.namespace, owner.name, replicas, now_ms)
         change: dict[str, str | None] = {key: msgspec.json.encode(size).decode()}
         if len(known) >= MAX_ENTRIES and key not in known:
-            change[min(known, key=lambda name: _at_ms(known[name]))] = None
+            change[_forgotten(known)] = None
         await self.client.patch(self._path, {"data": change})
 
     @property
@@ -68,9 +70,21 @@ def _key(owner: ScalableOwner) -> str:
     return text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
-def _at_ms(text: str) -> int:
-    """Return when a size was stored; 0 for an entry that cannot be read, which is forgotten first."""
+def _forgotten(known: Mapping[str, str]) -> str:
+    """Return the key of the size that makes room: one that cannot be read, else the oldest of the largest namespace."""
+    sizes = {key: _decoded(text) for key, text in known.items()}
+    counts = Counter(size.namespace for size in sizes.values() if size)
+
+    def rank(key: str) -> tuple[int, Namespace, int]:
+        size = sizes[key]
+        return (-counts[size.namespace], size.namespace, size.at_ms) if size else (-len(known), NO_NAMESPACE, 0)
+
+    return min(sizes, key=rank)
+
+
+def _decoded(text: str) -> Size | None:
+    """Return a stored size; None for an entry that cannot be read."""
     try:
-        return _decode_size(text).at_ms
+        return _decode_size(text)
     except msgspec.MsgspecError:
-        return 0
+        return None

@@ -18,7 +18,7 @@ class LeaseWatch:
 
     def __init__(self, leases: Leases, waker: Waker, namespace: Namespace) -> None:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self.kind = WatchedKind("leases", path, self, reading.lease, silence_s=LEASE_SILENCE_S)
+        self.kind = WatchedKind("leases", path, self, reading.lease, silence_s=LEASE_SILENCE_S, is_never_quiet=True)
         self._leases = leases
         self._waker = waker
 

@@ -31,6 +31,7 @@ class WatchedKind:
         decode: makes an object of its JSON.
         silence_s: after which a watch without a byte is a failed connection.
         is_optional: whether the API server may not know the kind. Nothing waits for the first list then.
+        is_never_quiet: whether some object changes every few seconds, so that silence alone makes what is shown old.
     """
 
     name: str
@@ -39,6 +40,7 @@ class WatchedKind:
     decode: Callable[[bytes], Any]
     silence_s: float = reflector.SILENCE_S
     is_optional: bool = False
+    is_never_quiet: bool = False
 
 
 class Watches:
@@ -52,6 +54,7 @@ class Watches:
             watch = self.by_name[kind.name] = Reflector(
                 client, kind.path, kind.handler,
                 jitter=jitter, decode=kind.decode, silence_s=kind.silence_s, absent_s=absent_s,
+                is_never_quiet=kind.is_never_quiet,
             )  # fmt: skip
             if not kind.is_optional:
                 self._needed.append(watch)

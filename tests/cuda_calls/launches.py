@@ -102,7 +102,12 @@ def end_stream(ended: int) -> int:
 
 def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
     """Share of the time that kernels took when they were launched without waits."""
-    function, count, begun = kernel(us), 0, time.monotonic()
+    return feed_one(kernel(us), us, seconds, into, twin)
+
+
+def feed_one(function: int, us: int, seconds: float, into: int = 0, twin: str = "") -> float:
+    """Share of the time that one kernel, which takes `us`, took when it was launched without waits."""
+    count, begun = 0, time.monotonic()
     while time.monotonic() < begun + seconds and launch(function, into, twin) == 0:
         count += 1
     cuda.cuCtxSynchronize()
@@ -142,7 +147,12 @@ def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
 
 def longest(us: int, count: int) -> float:
     """Seconds of the slowest of `count` launches."""
-    function, worst = kernel(us), 0.0
+    return longest_of_one(kernel(us), count)
+
+
+def longest_of_one(function: int, count: int) -> float:
+    """Seconds of the slowest of `count` launches of one kernel."""
+    worst = 0.0
     for _ in range(count):
         begun = time.monotonic()
         launch(function)

@@ -29,7 +29,7 @@ async def served(idle_world: World) -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    changes = {"metrics_listen": address, "dcgm_names": True}
+    changes = {"metrics_listen": address, "dcgm_names": True, "usage_period": 5.0}
     idle_world.settings = settings_of(**{**idle_world.settings.model_dump(), **changes})
     idle_world.start_plugin()
     await idle_world.until_registered()

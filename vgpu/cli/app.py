@@ -54,7 +54,7 @@ def build(
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home, options.ResourceKind.PODS if is_plugin else None)
     workload_commands.add(app, environment, host, home, lambda: _console(environment), now)
-    about_cluster.add(app, environment, host, home)
+    about_cluster.add(app, environment, host, home, now)
     for command in app.registered_commands:
         command.help = help_text(inspect.getdoc(command.callback) or command.help or "")
     return app

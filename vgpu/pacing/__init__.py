@@ -1,4 +1,5 @@
-"""When something may be done again: rates with bursts, and back-off. Pure: time and random numbers are arguments.
+"""When something may be done again, and whose turn it is: rates with bursts, back-off, fair shares of bounded lists.
 
-A module belongs here if several parts limit or delay something by the same rule.
+Pure: time and random numbers are arguments. A module belongs here if several parts limit or delay something by the same
+rule.
 """

@@ -5,6 +5,7 @@ A cursor is opaque to clients: it holds the sort key of the last row, and a dige
 
 import base64
 import hashlib
+import math
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -102,6 +103,18 @@ def page(later: Iterable[T], asked: ListRequest, kind: ListKind[T]) -> RowPage:
     return RowPage([_row(item, asked, kind) for item in items], cursor)
 
 
+def best(items: Iterable[T], asked: ListRequest, kind: ListKind[T]) -> tuple[list[Row], int]:
+    """Return the first rows of a list that has no pages, and how many more there are.
+
+    Where no order is asked for, the objects stay in theirs. Raises AdminProblem where a field is not known.
+    """
+    check(asked, kind)
+    found = [item for item in items if matches(asked, item, kind)]
+    if asked.sort:
+        found.sort(key=sort_key(asked, kind))
+    return [kind.row(item, asked.fields) for item in found[: asked.limit]], max(0, len(found) - asked.limit)
+
+
 def matches(asked: ListRequest, item: T, kind: ListKind[T]) -> bool:
     """Whether an object passes the filters."""
     return all(
@@ -153,9 +166,11 @@ class _Descending:  # noqa: PLW1641 - never a key of a dictionary
 
 
 def _wrapped(name: str, value: Any) -> Any:
+    if value is None:
+        value = -math.inf  # numbers that are not known are smaller than others
     if not name.startswith("-"):
         return value
-    return -value if isinstance(value, int) else _Descending(value)  # numbers are compared without Python code
+    return -value if isinstance(value, int | float) else _Descending(value)  # numbers are compared without Python code
 
 
 def _check(where: str, names: Sequence[str], known: Collection[str]) -> None:

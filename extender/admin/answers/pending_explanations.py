@@ -19,10 +19,8 @@ MAX_HELPING: Final = 5
 MAX_REASONS: Final = 3
 ADVICE_UNGATE: Final = "wait for what has set the gates, such as Kueue, or ask there why it has not ended them"
 ADVICE_FIX_MANIFEST: Final = "correct the fields named in the message, and create the pod again"
-ADVICE_CREATE_AGAIN: Final = (
-    "the webhook has not changed this pod, because it did not answer when the pod was created; delete the pod, and "
-    "create it again"
-)
+NOT_CHANGED: Final = "the webhook has not changed this pod, because it did not answer when the pod was created"
+ADVICE_CREATE_AGAIN: Final = "run `vgpu readmit -n {}`, which creates again the pods of the namespace that wait so"
 ADVICE_WAIT: Final = "wait: the scheduler places the gang, or says what it lacks"
 GANG_ADVICE: Final = {
     Reason.GANG_INCOMPLETE: "create the missing pods of the gang, or give it a smaller size",
@@ -48,7 +46,7 @@ def known_cause(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
 def _not_tried(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
     """Return the explanation of a waiting pod that no attempt can place."""
     if not pod.is_admitted(snapshot.slice_mib):
-        return _cause(Reason.NOT_ADMITTED, ADVICE_CREATE_AGAIN, "delete the pod, and create it again", snapshot)
+        return _cause(Reason.NOT_ADMITTED, NOT_CHANGED, ADVICE_CREATE_AGAIN.format(pod.namespace), snapshot)
     if pod.scheduling.is_gated:
         return _cause(Reason.SCHEDULING_GATED, reasons.WORDS[Reason.SCHEDULING_GATED], ADVICE_UNGATE, snapshot)
     if not snapshot.views:

@@ -6,12 +6,14 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from extender.admin.answers import label_selectors, paging
-from extender.admin.answers.listed import gpus, nodes, pods
+from extender.admin.answers.listed import gpus, nodes, pods, right_sizes, usage
 from extender.admin.answers.listed.columns import Columns
 from extender.admin.answers.listed.filters import MAX_VALUES, Name, RowFilter
 from extender.admin.answers.paging import ListRequest
 from extender.history.recording.events import EventKind
 from vgpu.domain.identifiers import NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, NodeName, PodUid
+
+_NEXT_PAGE: Final = "for the next page: `nextCursor` of this one; all other parameters stay the same"
 
 Names = Annotated[list[Name], Field(max_length=MAX_VALUES)]
 
@@ -22,8 +24,8 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ListQuery(Query):
-    """What every list has. `filters` are those of the columns, by the column's name."""
+class RowQuery(Query):
+    """What all rows are chosen by. `filters` are those of the columns, by the column's name."""
 
     filters: ClassVar[Mapping[str, RowFilter]] = {}
 
@@ -32,9 +34,6 @@ class ListQuery(Query):
         examples=["-freeMiB,node"],
     )  # fmt: skip
     limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most rows of a page")
-    cursor: str = Field(
-        "", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before, with an otherwise equal query"
-    )
     fields: str = Field(
         "", max_length=512, description="the fields of each row, separated by commas (default: all)",
         examples=["name,node"],
@@ -43,7 +42,8 @@ class ListQuery(Query):
     def list_request(self) -> ListRequest:
         """Return the query in the terms of `paging`."""
         sort, fields, selector = _words(self.sort), _words(self.fields), getattr(self, "selector", "")
-        return ListRequest(self.wanted(), self.least(), sort, self.limit, self.cursor, fields, selector)
+        cursor = getattr(self, "cursor", "")
+        return ListRequest(self.wanted(), self.least(), sort, self.limit, cursor, fields, selector)
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the accepted values by field."""
@@ -60,7 +60,13 @@ class ListQuery(Query):
         return found
 
 
-Q = TypeVar("Q", bound=ListQuery)
+class ListQuery(RowQuery):
+    """What lists with pages have."""
+
+    cursor: str = Field("", max_length=paging.MAX_CURSOR, description=_NEXT_PAGE)
+
+
+Q = TypeVar("Q", bound=RowQuery)
 
 
 def filtered_by(columns: Columns[Any], only: Collection[str] | None = None) -> Callable[[type[Q]], type[Q]]:
@@ -128,6 +134,14 @@ class EventQuery(Query):
 _PERIOD: Final = "a time before now such as 7d, 24h, 30m, or RFC 3339"
 
 
+def _report_order(default: str, example: str) -> Any:
+    """Return the parameter that orders a report, with its default order in words."""
+    return Field(
+        "", max_length=256, examples=[example],
+        description=f"fields, separated by commas; `-` before a field sorts descending (default: {default})",
+    )  # fmt: skip
+
+
 class PeriodQuery(Query):
     """A period of the history, and what it is about."""
 
@@ -136,7 +150,8 @@ class PeriodQuery(Query):
     namespace: Names = Field([], description="namespaces (default: all that the caller may see)")
 
 
-class UsageQuery(PeriodQuery):
+@filtered_by(usage.COLUMNS)
+class UsageQuery(RowQuery, PeriodQuery):
     """What usage is grouped by, and which counts."""
 
     by: list[Annotated[str, Field(max_length=330)]] = Field(
@@ -152,7 +167,8 @@ class UsageQuery(PeriodQuery):
     label: list[Annotated[str, Field(max_length=400)]] = Field(
         [], max_length=16, description="KEY=VALUE, which the pods' labels must have"
     )
-    limit: int = Field(1000, ge=1, le=10_000, description="the most rows, those with the most usage")
+    sort: str = _report_order("those with the most usage first", "-cost")
+    limit: int = Field(1000, ge=1, le=10_000, description="the most rows, the first ones in this order")
 
 
 class SeriesQuery(Query):
@@ -162,7 +178,8 @@ class SeriesQuery(Query):
     until: str = Field("", max_length=40, description=f"{_PERIOD} (default: now)")
 
 
-class RightSizeQuery(PeriodQuery):
+@filtered_by(right_sizes.COLUMNS)
+class RightSizeQuery(RowQuery, PeriodQuery):
     """Of which containers what they used is compared with what they ask for."""
 
     owner: str = Field(
@@ -175,7 +192,8 @@ class RightSizeQuery(PeriodQuery):
     worst: bool = Field(
         False, description="those first with the most GPU time that was guaranteed and not used; only those with any"
     )
-    limit: int = Field(100, ge=1, le=1000, description="the most rows, those with the most measured time")
+    sort: str = _report_order("those with the most measured time first", "-unusedGpuSeconds")
+    limit: int = Field(100, ge=1, le=1000, description="the most rows, the first ones in this order")
 
 
 class HistoryQuery(PeriodQuery):
@@ -187,7 +205,7 @@ class HistoryQuery(PeriodQuery):
     node: NodeName = Field(NO_NODE, max_length=253, description="name of a node")
     gpu: CardUuid = Field(UNNAMED_CARD, max_length=80, description="UUID of a card")
     limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most events of a page")
-    cursor: str = Field("", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before")
+    cursor: str = Field("", max_length=paging.MAX_CURSOR, description=_NEXT_PAGE)
 
 
 class NoQuery(Query):

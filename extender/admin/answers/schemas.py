@@ -10,11 +10,12 @@ from extender.admin.answers.listed.columns import AnswerSchema
 from extender.admin.answers.listed.grants import GrantSchema
 from extender.admin.answers.listed.pages import AnswerStaleSince
 from extender.admin.answers.listed.pods import PodSchema
+from extender.admin.answers.listed.right_sizes import RightSizeItemSchema
+from extender.admin.answers.listed.usage import UsageItemSchema
 from extender.admin.answers.listed.waits import DecisionSchema, NearestSchema, ReasonCountSchema
 from vgpu.domain import object_names
 from vgpu.domain.identifiers import (
     CardUuid,
-    ContainerName,
     Namespace,
     NodeName,
 )
@@ -258,23 +259,6 @@ class VersionsSchema(AnswerSchema):
     staleSince: AnswerStaleSince = ""
 
 
-class UsageItemSchema(AnswerSchema):
-    """Usage of one group."""
-
-    group: dict[str, str] = Field(description="the value of each dimension", examples=[{"namespace": "default"}])
-    shareSeconds: float = Field(
-        description="card-seconds; a share counts as the larger of its part of memory and of time", examples=[3600.0]
-    )
-    gpuSecondsAsked: float = Field(description="guaranteed GPU time", examples=[1080.0])
-    gpuSecondsUsed: float | None = Field(
-        description="measured GPU time; null where none was measured", examples=[612.5]
-    )
-    mibHours: float = Field(examples=[8192.0])
-    waitingSeconds: float = Field(description="of pods that were bound in the period, together", examples=[4.2])
-    bound: int = Field(description="pods that were bound in the period", examples=[3])
-    cost: float | None = Field(description="by the prices file; null where a model has no price", examples=[2.49])
-
-
 class UsageSchema(AnswerSchema):
     """Usage in a period."""
 
@@ -284,35 +268,6 @@ class UsageSchema(AnswerSchema):
     itemsLeftOut: int
     currency: str = Field("", description="of the costs, as the file of prices names it", examples=["EUR"])
     staleSince: HistoryStaleSince = ""
-
-
-class RightSizeItemSchema(AnswerSchema):
-    """What a container of a workload asks for on one card, what it used, and what it should ask for."""
-
-    namespace: Namespace = Field(examples=["default"])
-    owner: str = Field(description="KIND/NAME of what created the pods", examples=["Deployment/train"])
-    container: ContainerName = Field(examples=["main"])
-    pods: int = Field(description="pods that were measured", examples=[3])
-    measuredSeconds: float = Field(description="of all pods together", examples=[604_800.0])
-    wholeCard: bool = Field(description="the container holds whole cards")
-    askedCores: int | None = Field(description="percent of a card's time; null: none guaranteed", examples=[60])
-    meanCores: float = Field(description="percent of a card's time that was used", examples=[11.4])
-    p95Cores: float | None = Field(
-        description="percent that 95 % of the minutes do not exceed; null: less than a minute was measured",
-        examples=[22.3],
-    )
-    unusedGpuSeconds: float = Field(
-        description="seconds of a whole card that were guaranteed and not used", examples=[293_933.0]
-    )
-    askedMiB: int = Field(examples=[16384])
-    peakMiB: int = Field(description="the most memory in use", examples=[5120])
-    enoughMeasured: bool = Field(description="false: less than an hour, so that nothing is advised", examples=[True])
-    adviceCores: int | None = Field(description="percent to ask for; null: as it is", examples=[30])
-    adviceMiB: int | None = Field(description="MiB to ask for; null: as it is", examples=[5888])
-    advice: list[str] = Field(
-        description="for people",
-        examples=[["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)"]],
-    )
 
 
 class RightSizesSchema(AnswerSchema):

@@ -10,9 +10,7 @@ from typing import Final
 
 from extender.history.lag import Lag
 
-SILENT_S: Final = (
-    150.0  # of a watch: the API server sends a bookmark about each minute, and 120 s of silence are an error
-)
+SILENT_S: Final = 150.0  # of a watch: after 120 s of silence the API server is asked for a new one
 LEASES_SILENT_S: Final = 30.0  # the leading extender alone renews its Lease every 2 s
 REPLACED_MS: Final = 7 * 86_400_000  # for how long the loss of a database is told
 LEASES: Final = "leases"

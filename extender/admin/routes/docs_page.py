@@ -20,6 +20,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace }
 pre { overflow: auto; padding: .6rem; border: 1px solid #8886; border-radius: 4px }
 table { border-collapse: collapse; width: 100% }
 h2, td, code { overflow-wrap: anywhere }
+td:nth-child(2):not(:last-child) { white-space: nowrap }
 td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884 }
 h2 { margin-top: 2.5rem }
 summary { cursor: pointer }

@@ -8,8 +8,11 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin.answers import periods, schemas
+from extender.admin.answers import paging, periods, schemas
 from extender.admin.answers.json_response import answer
+from extender.admin.answers.listed import right_sizes as sizes
+from extender.admin.answers.listed import usage as usages
+from extender.admin.answers.listed.usage import LABEL
 from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
 from extender.admin.exchange import times
 from extender.admin.problems import AdminProblem, bad_field
@@ -25,15 +28,12 @@ from extender.history.reporting.reports import (
     RightSizeRow,
     UsageFilters,
     UsageGroup,
-    UsageRow,
 )
-from vgpu.domain.asks import right_size
 from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
 from vgpu.domain.identifiers import NO_NAMESPACE, CardUuid, Namespace, NodeName
 
 router = APIRouter(tags=["history"])
 
-LABEL: Final = "label:"
 WAIT_S: Final = 3.0
 RETRY_S: Final = 0.2
 BEHIND_MS: Final = 60_000  # of what is stored: the extender stores a mark every 5 s, and the drain retries every 5 s
@@ -59,12 +59,12 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
     )
     begin, end = periods.ms(since), periods.ms(until)
     found = await asked(context, lambda: reports.usage(groups, begin, end, filters))
-    items = [_usage_row(groups, row) for row in found[: query.limit]]
+    items, left_out = paging.best(found, query.list_request(), usages.kind(groups))
     body = {
         "since": text(since),
         "until": text(until),
         "items": items,
-        "itemsLeftOut": max(0, len(found) - query.limit),
+        "itemsLeftOut": left_out,
         "currency": reports.currency,
         "staleSince": await stale_since(context, reports, since, until),
     }
@@ -86,11 +86,12 @@ async def right_sizes(
     begin, end = periods.ms(since), periods.ms(until)
     found = await asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
     rows = _worst(found.rows) if query.worst else found.rows
+    items, left_out = paging.best(rows, query.list_request(), sizes.KIND)
     body = {
         "since": text(since),
         "until": text(until),
-        "items": [_right_size(row) for row in rows[: query.limit]],
-        "itemsLeftOut": max(0, len(rows) - query.limit),
+        "items": items,
+        "itemsLeftOut": left_out,
         "complete": found.is_complete,
         "staleSince": await stale_since(context, reports, since, until),
     }
@@ -192,45 +193,9 @@ def _labels(listed: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _usage_row(groups: Iterable[UsageGroup], row: UsageRow) -> dict[str, Any]:
-    names = [f"{LABEL}{group.label}" if group.label else str(group.dimension) for group in groups]
-    return {
-        "group": dict(zip(names, row.group, strict=True)),
-        "shareSeconds": row.share_seconds,
-        "gpuSecondsAsked": row.gpu_seconds_asked,
-        "gpuSecondsUsed": row.gpu_seconds_used,
-        "mibHours": row.mib_hours,
-        "waitingSeconds": row.waiting_seconds,
-        "bound": row.bound,
-        "cost": row.cost,
-    }
-
-
 def _worst(rows: Sequence[RightSizeRow]) -> list[RightSizeRow]:
     """Return the rows that left guaranteed time unused, most of it first."""
     return sorted((row for row in rows if row.unused_s > 0), key=lambda row: (-row.unused_s, row.namespace, row.owner))
-
-
-def _right_size(row: RightSizeRow) -> dict[str, Any]:
-    asked, found = row.asked, row.found
-    return {
-        "namespace": row.namespace,
-        "owner": row.owner,
-        "container": row.container,
-        "pods": row.pods,
-        "measuredSeconds": row.measured_s,
-        "wholeCard": asked.whole,
-        "askedCores": asked.cores,
-        "meanCores": round(found.mean_cores, 1),
-        "p95Cores": None if found.p95_cores is None else round(found.p95_cores, 1),
-        "unusedGpuSeconds": round(row.unused_s, 3),
-        "askedMiB": asked.memory_mib,
-        "peakMiB": found.peak_mib,
-        "enoughMeasured": found.is_enough,
-        "adviceCores": found.cores,
-        "adviceMiB": found.memory_mib,
-        "advice": list(right_size.sentences(asked, found)),
-    }
 
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:

@@ -37,6 +37,7 @@ async function fetched(path, query) {
   return answer(await send(`${path}${text ? `?${text}` : ""}`));
 }
 
+const OF_CLUSTER = new Set(["summary", "gpus", "nodes", "pods", "pending"]); // old or fresh together
 const stale = new Map(); // by path, since when its last answer is old
 let onStale = () => {};
 
@@ -48,7 +49,7 @@ export function whenStale(listener) {
 }
 
 function note(path, since) {
-  stale.set(path, since);
+  stale.set(OF_CLUSTER.has(path) ? "cluster" : path, since);
   onStale([...stale.values()].filter(Boolean).sort()[0] ?? "");
 }
 

@@ -1,4 +1,4 @@
-// One card: what its containers have and use of it, and its last 24 hours.
+// One card: what its containers have and use of it, with charts.
 
 import * as address from "./address.js";
 import * as api from "./api.js";
@@ -6,7 +6,7 @@ import { bar } from "./bar.js";
 import { closedBecause } from "./cardmap.js";
 import { chart } from "./charts.js";
 import { badge, element, podLink } from "./dom.js";
-import { CAUSES, COLORS, waited } from "./figures.js";
+import { CAUSES, chosenTime, COLORS, waited } from "./figures.js";
 import { clock, counted, memory, percent, share } from "./format.js";
 
 const CHARTS_MS = 60000; // nodes report about once a minute
@@ -20,9 +20,13 @@ export function open(root, [uuid]) {
   const list = element("div");
   const charts = element("div", { class: "charts" });
   let chartsAt = 0;
+  const [timeHeading, time] = chosenTime(() => {
+    chartsAt = 0;
+    load();
+  });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,
-    element("h2", {}, "Containers"), list, element("h2", {}, "Last 24 hours"), charts,
+    element("h2", {}, "Containers"), list, timeHeading, charts,
   );
 
   async function load() {
@@ -33,7 +37,7 @@ export function open(root, [uuid]) {
     list.replaceChildren(...containers(card));
     if (Date.now() - chartsAt > CHARTS_MS) {
       chartsAt = Date.now();
-      await showCharts(charts, card);
+      await showCharts(charts, card, time());
     }
   }
   return load;
@@ -89,20 +93,25 @@ function showAction(actions, card, load) {
 
 function containers(card) {
   const hidden = card.podCount - new Set(card.pods.map((held) => `${held.namespace}/${held.pod}`)).size;
-  const known = card.pods.reduce((sum, held) => sum + (held.whole ? card.memoryMiB : held.memoryMiB), 0);
-  const others = Math.max(0, card.allocatedMiB - known);
+  const listed = card.pods.reduce((sum, held) => sum + (held.whole ? card.memoryMiB : held.memoryMiB), 0);
+  const others = Math.max(0, card.allocatedMiB - listed);
   const mib = card.pods.flatMap((held) => split(held.whole ? card.memoryMiB : held.memoryMiB, held.usedMiB ?? 0));
   const cores = card.pods.flatMap((held) => split(held.cores, held.usedCores ?? 0));
   return [
     element("div", { class: "stacks" },
-      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} given, ${memory(card.usedMiB)} in use`),
-      stack("Time", cores, 100, `${percent(card.heldWhole ? 100 : card.allocatedCores)} guaranteed, ${percent(card.usedCores)} used`),
+      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} given${known(card.usedMiB, memory, "in use")}`),
+      stack("Time", cores, 100, `${percent(card.heldWhole ? 100 : card.allocatedCores)} guaranteed${known(card.usedCores, percent, "used")}`),
       element("p", { class: "keys" }, key("usedpart", "guaranteed and used"), key("given", "guaranteed and idle"), key("over", "used beyond the guarantee"), key("free", "free"))),
     card.pods.length ? element("ul", { class: "held" }, card.pods.map((held) => element("li", {},
-      podLink(held.namespace, held.pod), " ", element("small", {}, `${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`)))) : "",
+      podLink(held.namespace, held.pod), " ", element("small", {}, `${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}${held.usedMiB === null ? "" : `; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`}`)))) : "",
     hidden > 0 ? element("p", { class: "empty" }, `${counted(hidden, "pod")} of namespaces that you may not see.`) : "",
     card.podCount ? "" : element("p", { class: "empty" }, "No container is on this card."),
   ];
+}
+
+/** Return a figure with its name; nothing where no node has reported it. */
+function known(value, write, name) {
+  return value === null ? "" : `, ${write(value)} ${name}`;
 }
 
 /** What is guaranteed and used, guaranteed and idle, and used beyond the guarantee. */
@@ -118,10 +127,10 @@ function key(kind, text) {
   return element("span", {}, element("i", { class: `key ${kind}`, "aria-hidden": "true" }), ` ${text} `);
 }
 
-async function showCharts(root, card) {
+async function showCharts(root, card, since) {
   let found;
   try {
-    found = await api.get(`gpus/${encodeURIComponent(card.uuid)}/series`, { since: "24h" });
+    found = await api.get(`gpus/${encodeURIComponent(card.uuid)}/series`, { since });
   } catch (problem) {
     root.replaceChildren(element("p", { class: "empty" }, `There are no charts: ${problem.message}.`));
     return;

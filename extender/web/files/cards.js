@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { byName, CardMap, closedBecause, keyOf } from "./cardmap.js";
 import { badge, choice, element, field, podLink, show, suggestions, table } from "./dom.js";
-import { clock, memory, percent, share } from "./format.js";
+import { clock, grouped, memory, percent, share } from "./format.js";
 import { overview } from "./overview.js";
 
 const PAGE = 100;
@@ -49,7 +49,7 @@ export function open(root) {
   const [modelLabel] = field("Model", { type: "search", placeholder: "part of a name", value: kept.model, list: models.id, input: typed("model") });
   const [spaceLabel] = field("Namespace", { type: "search", placeholder: "part of a name", value: kept.namespace, list: spaces.id, input: typed("namespace") });
   const numbers = element("div");
-  const list = element("div");
+  const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const count = element("p", { class: "empty", role: "status" });
   const keys = element("p", { class: "keys" }, "Left: memory given. Right: time given. ",
     element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key ill" }), " ill"));
@@ -61,7 +61,7 @@ export function open(root) {
   root.append(
     element("h1", {}, "Cards"),
     numbers,
-    element("div", { class: "controls" },
+    element("div", { class: "controls filters" },
       nodeLabel, modelLabel, spaceLabel, models, spaces,
       choice("Show", options, kept.show, choose("show")),
       choice("As", [["map", "map"], ["list", "list"]], kept.as, choose("as")),
@@ -71,9 +71,10 @@ export function open(root) {
 
   async function load(changes = null) {
     const isFirst = !cards;
+    const summary = api.summary();
+    if (changes && cards) await summary.catch(() => null); // cards and numbers change in one frame
     const parts = changes && cards ? apply(changes) : reload();
-    const summary = api.summary().then((found) => show(numbers, overview(found)));
-    await Promise.all([parts, summary]);
+    await Promise.all([parts, summary.then((found) => show(numbers, overview(found)))]);
     if (isFirst && opened && kept.as === "map") map.select(opened, true);
   }
 
@@ -149,16 +150,16 @@ export function open(root) {
   function drawMap(shown, all) {
     if (!list.contains(map.root)) list.replaceChildren(keys, map.root, count);
     map.update(shown, kept.by === "rack");
-    count.textContent = shown.length ? `${shown.length} of ${all} cards` : NONE;
+    count.textContent = shown.length ? `${grouped(shown.length)} of ${grouped(all)} cards` : NONE;
   }
 
   async function drawList(shown) {
     shown.sort((one, other) => byName(one.node, other.node) || one.index - other.index);
     const rows = await withPods(shown.slice(0, limit));
     const lines = rows.flatMap((card, index) => [card.node === rows[index - 1]?.node ? [] : [heading(card.node)], row(card, load)].flat());
-    if (list.contains(map.root)) list.replaceChildren();
+    if (!list.querySelector("table")) list.replaceChildren();
     show(list, table(COLUMNS, lines, NONE),
-      shown.length > limit ? element("button", { click: () => { limit *= 3; draw(); } }, `Show more of ${shown.length} cards`) : "");
+      shown.length > limit ? element("button", { click: () => { limit *= 3; draw(); } }, `Show more of ${grouped(shown.length)} cards`) : "");
   }
   return load;
 }

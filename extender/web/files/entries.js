@@ -27,7 +27,7 @@ export function ordered(entries) {
 
 const SENTENCES = {
   decision: ({ cards, created_ms, at_ms, refused }) =>
-    joined([`gets ${cards.map(ofCard).join(", ")}`, created_ms && `waited ${duration((at_ms - created_ms) / 1000)}`, refusedBy(refused)]),
+    joined([`gets ${cards.map(ofCard).join(", ")}`, created_ms && at_ms - created_ms >= 500 && `waited ${duration((at_ms - created_ms) / 1000)}`, refusedBy(refused)]),
   refusals: ({ attempts, reasons, message }) => joined([message || refusedBy(reasons), counted(attempts, "attempt")]),
   start: ({ container }) => `container ${container} started`,
   restart: (event) => joined([`container ${event.container} restarted, number ${event.count}`, ending(event)]),

@@ -15,7 +15,7 @@ export function percent(value) {
 
 /** 230 percent of one card's time, added up over 8 cards -> "2.3 of 8 cards". */
 export function ofCards(percentOfOne, cards) {
-  return `${Math.round(percentOfOne) / 100} of ${cards} cards`;
+  return `${grouped(Math.round(percentOfOne) / 100)} of ${grouped(cards)} cards`;
 }
 
 /** The colour of a pod's status. */

@@ -26,7 +26,7 @@ let isLive = false; // whether the first answer about the stream has come: what 
 
 /**
  * Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded; it is called with
- * what has changed since, as `api.follow` has it.
+ * what has changed since, as `api.follow` has it; an empty list says that time has passed.
  */
 function show() {
   const [wanted, ...rest] = address.path();
@@ -48,12 +48,12 @@ function show() {
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  reload = once(view.open(content, rest), error);
+  reload = once(view.open(content, rest), error, content);
   if (isLive) reload();
 }
 
 /** Return a function that loads at most once at a time; calls while loading load once more afterwards. */
-function once(load, error) {
+function once(load, error, content) {
   let isRunning = false;
   let waiting = []; // what has changed since the last load began
   return async (changes = null) => {
@@ -64,7 +64,7 @@ function once(load, error) {
       do {
         const now = waiting;
         waiting = [];
-        await attempt(() => load(now), error);
+        await attempt(() => load(now), error, content);
       } while (waiting === null || waiting.length);
     } finally {
       isRunning = false;
@@ -72,10 +72,11 @@ function once(load, error) {
   };
 }
 
-async function attempt(load, error) {
+async function attempt(load, error, content) {
   try {
     await load();
     error.hidden = true;
+    content.hidden = false;
   } catch (problem) {
     if (problem instanceof api.Problem && problem.status === 401) {
       askForToken(problem.message);
@@ -85,9 +86,17 @@ async function attempt(load, error) {
       location.replace("#/pods"); // a tenant sees its pods; the cards need the right to list them
       return;
     }
-    error.textContent = problem instanceof api.Problem ? problem.message : `The admin REST does not answer: ${problem.message}`;
+    content.hidden = problem.status === 403; // controls of what may not be seen
+    error.replaceChildren(...said(problem));
     error.hidden = false;
   }
+}
+
+/** Return what is wrong, and where to go on. A browser's own words about a connection that fails say nothing to people. */
+function said(problem) {
+  if (problem instanceof TypeError) return ["The admin REST cannot be reached. The page tries again."];
+  if (problem.status !== 403) return [problem.message];
+  return [`${problem.message}. `, element("a", { href: "#/pods" }, "Your pods")];
 }
 
 function askForToken(why) {
@@ -146,7 +155,8 @@ function start() {
   }, STREAM_MS);
 }
 
-setInterval(() => reload(), AGAIN_MS);
+/** While the stream is open, it says all that has changed in a list: a view that keeps one need not read it again. */
+setInterval(() => reload(heardAt === null ? [] : null), AGAIN_MS);
 
 /** On a small screen the views are behind a button. */
 function openMenu(isOpen) {

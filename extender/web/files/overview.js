@@ -2,15 +2,15 @@
 
 import { bar } from "./bar.js";
 import { badge, element } from "./dom.js";
-import { clock, memory, ofCards } from "./format.js";
+import { clock, grouped, memory, ofCards } from "./format.js";
 
 /** Return what the cluster has and has given away, and what needs an administrator. */
 export function overview(summary) {
   const { memoryMiB, allocatedMiB, allocatedCores, gpus, healthyGpus, nodes, usableNodes, pods, findings } = summary;
   return [
     element("div", { class: "tiles" },
-      tile("Nodes usable", `${usableNodes} of ${nodes}`, usableNodes < nodes),
-      tile("Cards healthy", `${healthyGpus} of ${gpus}`, healthyGpus < gpus),
+      tile("Nodes usable", `${grouped(usableNodes)} of ${grouped(nodes)}`, usableNodes < nodes),
+      tile("Cards healthy", `${grouped(healthyGpus)} of ${grouped(gpus)}`, healthyGpus < gpus),
       tile("Memory allocated", `${memory(allocatedMiB)} of ${memory(memoryMiB)}`, false, bar([[allocatedMiB, "given"]], memoryMiB)),
       tile("Time guaranteed", ofCards(allocatedCores, gpus), false, bar([[allocatedCores, "given"]], gpus * 100)),
       tile("Pods", numbers(pods), pods.Pending > 0)),
@@ -21,7 +21,7 @@ export function overview(summary) {
 
 /** Numbers of pods: those that run and those that wait always, the others where there are any. */
 function numbers({ Running: running, Starting: starting, Terminating: terminating, Pending: pending }) {
-  return [`${running} running`, starting && `${starting} starting`, terminating && `${terminating} terminating`, `${pending} waiting`]
+  return [`${grouped(running)} running`, starting && `${grouped(starting)} starting`, terminating && `${grouped(terminating)} terminating`, `${grouped(pending)} waiting`]
     .filter(Boolean).join(", ");
 }
 

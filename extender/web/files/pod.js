@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { states } from "./card.js";
 import { chart } from "./charts.js";
 import { badge, element, nearestFit, podLink, show, table } from "./dom.js";
-import { CAUSES, COLORS, waited } from "./figures.js";
+import { CAUSES, chosenTime, COLORS, waited } from "./figures.js";
 import { counted, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
 import { lifeline } from "./lifeline.js";
 
@@ -24,16 +24,20 @@ export function open(root, [namespace, name]) {
   const charts = element("div", { class: "charts" });
   const more = element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" });
   let drawnAt = 0;
+  const [timeHeading, time] = chosenTime(() => {
+    drawnAt = 0;
+    load();
+  });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/pods") }, "← All pods")),
     element("h1", { class: "podname", title: `${namespace}/${name}` }, `${namespace}/${name}`),
-    content, element("h2", {}, "Time line"), life, cards, element("h2", {}, "Last 24 hours"), charts,
+    content, element("h2", {}, "Time line"), life, cards, timeHeading, charts,
     element("h2", {}, "On the command line"), more,
   );
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
   async function load(changes = null) {
-    if (changes && !concerns(changes, namespace, name)) return;
+    if (changes?.length && !concerns(changes, namespace, name)) return;
     const found = await existing(path);
     show(content, found ? (found.pod.node ? placed(found) : waiting(found)) : gone());
     more.textContent = commands(namespace, name, found?.pod).join("\n");
@@ -42,7 +46,7 @@ export function open(root, [namespace, name]) {
     show(cards, neighbours.length ? element("h2", {}, "Cards") : "", neighbours.map((card) => neighbourhood(card, namespace, name)));
     if (Date.now() - drawnAt > AGAIN_MS) {
       drawnAt = Date.now();
-      if (!(await showCharts(charts, path, found?.pod))) drawnAt = 0; // the next report may be the first one
+      if (!(await showCharts(charts, path, found?.pod, time()))) drawnAt = 0; // the next report may be the first one
     }
   }
   return load;
@@ -149,10 +153,10 @@ function verdict(node) {
 }
 
 /** Return whether anything was measured. */
-async function showCharts(root, path, pod) {
+async function showCharts(root, path, pod, since) {
   let found;
   try {
-    found = await api.get(`${path}/series`, { since: "24h" });
+    found = await api.get(`${path}/series`, { since });
   } catch (problem) {
     root.replaceChildren(element("p", { class: "empty" }, `There are no charts: ${problem.message}.`));
     return false;
@@ -178,7 +182,7 @@ function chartsOf(series, grant, of, period) {
   const guarantee = grant?.cores ? [{ name: "guarantee", values: level(grant.cores), color: "--muted", dash: true }] : [];
   const waits = Object.entries(CAUSES).map(([cause, text], index) => ({ name: text, color: COLORS[index], values: waited([series], cause, times) }));
   return [
-    chart(`Memory in use${of}`, times, [{ name: "in use", values: series.usedMiB, color: "--used", fill: true }, ...limit], memory, period),
+    chart(`Memory in use${of}`, times, [{ name: "in use", values: series.usedMiB, color: "--used", fill: true }, ...limit], memory, period, limit.length ? grant.memoryMiB : null),
     chart(`Time used${of}`, times, [{ name: "used", values: series.usedCores, color: "--used", fill: true }, ...guarantee], percent, period, 100),
     chart(`Waits of launches${of}, seconds in a minute`, times, waits, (value) => String(Math.round(value * 10) / 10), period),
   ];

@@ -39,12 +39,11 @@ export function open(root) {
       element("button", { type: "button", click: () => found && download(csv(kept.by, found), `usage-by-${kept.by}.csv`) }, "CSV"),
       element("button", { type: "button", click: () => print() }, "Print")),
     heading, days, report,
-    element("h2", {}, "Containers that ask for more than they use"),
     advice,
   );
 
   async function load(changes = null) {
-    if (changes) return; // usage grows by the hour, not by the change
+    if (changes?.length) return; // usage grows by the hour, not by the change
     const period = span(kept.period, new Date());
     const [usage, daily, sizes] = await Promise.all([
       api.get("usage", { by: kept.by, ...period }), api.get("usage", { by: ["day", "namespace"], ...period }),
@@ -55,7 +54,7 @@ export function open(root) {
     show(report, usageTable(kept.by, usage));
     const wasteful = sizes.items.filter((size) => size.advice.length);
     const tooLittle = sizes.items.filter((size) => !size.enoughMeasured).length;
-    show(advice, table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
+    show(advice, element("h2", {}, "Containers that ask for more than they use"), table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
       tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
   }
   return load;

@@ -15,15 +15,21 @@ from tests.manifests.objects import names_of_objects
 OTHERS = {
     *(
         "cd",
-        "curl",
         "ctr",
+        "curl",
+        "done",
         "echo",
         "export",
         "grep",
         "head",
         "helm",
         "nsenter",
+        "oc",
         "pip",
+    ),
+    *(
+        "restorecon",
+        "semanage",
         "skopeo",
         "sleep",
         "source",

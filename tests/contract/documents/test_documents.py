@@ -27,7 +27,9 @@ from tests.contract.named_paths import Tree
 PAGES = pages.pages()
 TODAY = [page for page in PAGES if not page.is_of_its_time]
 LANGUAGES = {"sh", "console", "yaml", "json", "toml", "python", "text"}
-OTHERS_OPTIONS = {"--grace-period", "--now", "--gpu-memory-utilization"}  # of kubectl and vLLM
+OTHERS_OPTIONS = {
+    "--default-runtime", "--gpu-driver", "--gpu-memory-utilization", "--grace-period", "--kube-scheduler-arg", "--now",
+}  # of kubectl, k3s, AKS and vLLM  # fmt: skip
 
 SLOW = ("benchmarks/README.md",)  # every program that is named there imports much before it reads its arguments
 

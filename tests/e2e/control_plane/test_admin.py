@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cluster import accounts, api, parts, wait
 from cluster.cluster import GpuCluster
 from cluster.programs import binaries
-from tests.e2e.pod_namespace import PodNamespace, pod
+from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
@@ -87,6 +88,36 @@ def test_an_administrator_with_a_token_asks_through_the_proxy(cluster: GpuCluste
 def test_an_administrator_with_a_certificate_asks_with_a_minted_token(cluster: GpuCluster) -> None:
     code, output = vgpu(cluster, accounts.OPERATOR, "get", "nodes", "-o", "name")
     assert (code, output.split()) == (0, sorted(f"node/{node.name}" for node in cluster.nodes)), output
+
+
+def test_a_bundle_for_a_support_case_has_objects_and_logs_and_no_planted_secret(
+    cluster: GpuCluster, tmp_path: Path
+) -> None:
+    path = f"/api/v1/namespaces/{names.NAMESPACE}"
+    talking = pod("talking", container(command=("sh", "-c", "echo said token=planted; sleep 1000")))
+    talking["spec"] |= {"nodeName": cluster.nodes[0].name, "restartPolicy": "Never"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "with-secret"}}
+    cluster.api.create(f"{path}/configmaps", config | {"data": {"PGPASSWORD": "planted", "replicas": "2"}})
+    cluster.api.create(f"{path}/pods", talking)
+    try:
+        wait.until(lambda: cluster.api.get(f"{path}/pods/talking")["status"].get("phase") == "Running", "Running", 60)
+        code, output = vgpu(cluster, "admin", "doctor", "--bundle", str(tmp_path / "case.tar.gz"))
+    finally:
+        cluster.api.delete(f"{path}/pods/talking")
+        cluster.api.delete(f"{path}/configmaps/with-secret")
+    assert code in (0, 1), output
+    with tarfile.open(tmp_path / "case.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.glob("vgpu-bundle-*")
+    read = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert "said token=REMOVED" in read["logs/talking/main.log"]
+    assert "PGPASSWORD" in read[f"kubernetes/{names.NAMESPACE}/configmaps.json"]
+    assert {row["metadata"]["name"] for row in json.loads(read["kubernetes/gpunodes.json"])} == {
+        node.name for node in cluster.nodes
+    }
+    assert len(json.loads(read["admin/gpus.json"])) == sum(len(node.cards) for node in cluster.nodes)
+    assert not [name for name, content in read.items() if "planted" in content]
+    assert output.count("not collected") == 0, output
 
 
 def test_a_tenant_sees_its_own_namespace_and_no_card(cluster: GpuCluster, namespace: PodNamespace) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 
 from tests.e2e import churn
 from tests.e2e.pod_namespace import container, pod
-from tests.e2e.walk.plan import HIGH, LIMITED, Action, CardCommand, Draft, NodeCordon
+from tests.e2e.walk import queue
+from tests.e2e.walk.plan import HIGH, LIMITED, QUEUED, Action, CardCommand, Draft, NodeCordon
 from vgpu.domain import names
 
 _CARDS: Final = 4  # of the first node
@@ -70,6 +71,24 @@ def gang(draft: Draft) -> None:
         draft.create(manifest)
 
 
+def queued_job(draft: Draft) -> None:
+    """A Job that Kueue holds back until its quota has room; most run until they are deleted."""
+    size, ends = draft.chance.choice((1, 1, 2)), draft.chance.random() < 0.3
+    limits = queue.limits(draft.chance)
+    draft.create_job(queue.job(draft.name("job"), 1 if ends else size, limits, ends=ends), ends=ends)
+
+
+def queued_pod(draft: Draft) -> None:
+    """A pod of its own that Kueue holds back."""
+    manifest = pod(draft.name("queued"), container(limits=queue.limits(draft.chance)) | churn.PAUSE)
+    manifest["metadata"]["labels"] = dict(queue.LABELS)
+    draft.create(manifest, QUEUED)
+
+
+def delete_job(draft: Draft) -> None:
+    draft.delete_job()
+
+
 def part_of_a_gang(draft: Draft) -> None:
     """A gang with a member that never comes."""
     name = draft.name("incomplete")
@@ -118,6 +137,6 @@ def uncordon_node(draft: Draft) -> None:
 
 ACTIONS: Final[Sequence[tuple[int, Action]]] = (  # how often, and what
     (8, share), (4, percent), (3, several), (2, whole), (3, two_containers), (2, short), (3, limited), (3, high),
-    (3, gang), (1, part_of_a_gang), (9, delete), (3, force_delete), (2, resize), (3, set_limits), (1, cordon_card),
-    (3, uncordon_card), (1, cordon_node), (3, uncordon_node),
+    (3, gang), (1, part_of_a_gang), (4, queued_job), (2, queued_pod), (3, delete_job), (9, delete), (3, force_delete),
+    (2, resize), (3, set_limits), (1, cordon_card), (3, uncordon_card), (1, cordon_node), (3, uncordon_node),
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""The faults of the walk: those of the longer run with faults, and what two replicas, a clock and a database add."""
+"""The faults of the walk: those of the longer run with faults, and what two replicas, a clock and a database add.
+
+None chooses by what it finds: where the leader's role matters, there is a fault for each replica.
+"""
 
 import dataclasses
 import random
@@ -7,13 +10,20 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from cluster import wait
 from simgpu import state_directory
 from tests.e2e.chaos import faults as chaos_faults
 from tests.e2e.monitor import accounts
+from tests.e2e.walk import plan
 from tests.e2e.walk.views import cards_of
-from tests.e2e.walk.walk_cluster import WalkCluster
+from tests.e2e.walk.walk_cluster import FAILURES, WalkCluster
+from vgpu.domain import names
 
 _RESTART_S: Final = 1.0
+_STOPPED_S: Final = 25.0
+_EMPTY_S: Final = 90.0
+
+Inject = Callable[[WalkCluster, random.Random], None]
 
 
 class Breaks(NamedTuple):
@@ -23,35 +33,35 @@ class Breaks(NamedTuple):
     """
 
     name: str
-    inject: Callable[[WalkCluster, random.Random], None]
+    inject: Inject
     may_fail_pods: bool = False
 
 
-def _leader(cluster: WalkCluster) -> int:
-    """Index of the replica that binds."""
-    lease = cluster.api.get("/apis/coordination.k8s.io/v1/namespaces/vgpu-system/leases/vgpu-extender")
-    holder = str(lease["spec"].get("holderIdentity") or "")
-    return 1 if holder.startswith("walk-b") else 0
+def _killed(index: int) -> Inject:
+    """Kill a replica, which leads or not, and start it again."""
+
+    def inject(cluster: WalkCluster, _: random.Random) -> None:
+        for part in (cluster.extenders[index], cluster.schedulers[index]):
+            part.kill()
+        time.sleep(_RESTART_S)
+        for part in (cluster.extenders[index], cluster.schedulers[index]):
+            part.start(wait_ready=False)
+
+    return inject
 
 
-def leader_killed(cluster: WalkCluster, _: random.Random) -> None:
-    index = _leader(cluster)
-    for part in (cluster.extenders[index], cluster.schedulers[index]):
-        part.kill()
-    time.sleep(_RESTART_S)
-    for part in (cluster.extenders[index], cluster.schedulers[index]):
-        part.start(wait_ready=False)
+def _stopped(index: int) -> Inject:
+    """Stop a replica for longer than its Lease lasts: where it led, two believe that they lead when it goes on."""
 
+    def inject(cluster: WalkCluster, _: random.Random) -> None:
+        both = (cluster.extenders[index].process, cluster.schedulers[index].process)
+        for process in both:
+            process.signal(signal.SIGSTOP)
+        time.sleep(_STOPPED_S)
+        for process in both:
+            process.signal(signal.SIGCONT)
 
-def leader_stopped(cluster: WalkCluster, _: random.Random) -> None:
-    """Stop the leader for longer than its Lease lasts: two believe that they lead when it goes on."""
-    index = _leader(cluster)
-    both = (cluster.extenders[index].process, cluster.schedulers[index].process)
-    for process in both:
-        process.signal(signal.SIGSTOP)
-    time.sleep(25)
-    for process in both:
-        process.signal(signal.SIGCONT)
+    return inject
 
 
 def clock_jumps(cluster: WalkCluster, chance: random.Random) -> None:
@@ -71,25 +81,56 @@ def database_down(cluster: WalkCluster, chance: random.Random) -> None:
 
 
 def card_moved(cluster: WalkCluster, chance: random.Random) -> None:
-    """Move a card without pods to the other node, or back; the driver of each node is told at once."""
-    source, target = chance.sample(cluster.nodes, 2)
-    pods = cluster.api.get("/api/v1/pods")["items"]
-    held = {uuid for item in pods if accounts.is_live(item) for uuid in cards_of(item)}
-    free = [card for card in source.cards if card.uuid not in held]
-    if not free or len(source.cards) < 3:
+    """Empty a card, as an administrator does, and move it to the other node; both drivers are told at once."""
+    move = plan.card_move([len(node.cards) for node in cluster.nodes], chance)
+    if move is None:
         return
-    moved = free[-1]
+    source, target = cluster.nodes[move.source], cluster.nodes[1 - move.source]
+    moved = source.cards[move.card]
+    _close(cluster, source.name, moved.uuid)
+    wait.until(lambda: _is_empty(cluster, moved.uuid), f"no pod holds the closed card {moved.uuid}", _EMPTY_S)
     left = [card for card in source.cards if card is not moved]
     source.cards = tuple(dataclasses.replace(card, index=number) for number, card in enumerate(left))
     target.cards = (*target.cards, dataclasses.replace(moved, index=len(target.cards)))
     for node in (source, target):
         state_directory.write_cards(node.driver_state, node.cards)
+    _close(cluster, source.name, moved.uuid, is_closed=False)
+
+
+def _close(cluster: WalkCluster, node: str, uuid: str, *, is_closed: bool = True) -> None:
+    """Cordon a card in the GPUNode of a node, or take out what that says of the card."""
+    path = f"{names.GPUNODES_PATH}/{node}"
+
+    def write() -> bool:
+        try:
+            cards = cluster.api.get(path).get("spec", {}).get("cards") or []
+            others = [card for card in cards if card["uuid"] != uuid]
+            closed = [{"uuid": uuid, "cordoned": True}] if is_closed else []
+            cluster.api.request("PATCH", path, {"spec": {"cards": [*others, *closed]}}, plan.MERGE)
+        except FAILURES:
+            return False
+        return True
+
+    wait.until(write, f"GPUNode {node} is written", _EMPTY_S)
+
+
+def _is_empty(cluster: WalkCluster, uuid: str) -> bool:
+    """Delete the pods on a card; return whether there was none."""
+    try:
+        held = [pod for pod in cluster.api.get("/api/v1/pods")["items"] if accounts.is_live(pod)]
+        held = [pod for pod in held if uuid in cards_of(pod)]
+        for pod in held:
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+            cluster.api.request("DELETE", path)
+    except FAILURES:
+        return False
+    return not held
 
 
 FAULTS: Final = (
     *(Breaks(fault.name, fault.inject, fault.may_fail_pods) for fault in chaos_faults.FAULTS),
-    Breaks("leader killed", leader_killed),
-    Breaks("leader stopped", leader_stopped),
+    *(Breaks(f"replica {letter} killed", _killed(index)) for index, letter in enumerate("ab")),
+    *(Breaks(f"replica {letter} stopped", _stopped(index)) for index, letter in enumerate("ab")),
     Breaks("clock jumps", clock_jumps),
     Breaks("database down", database_down),
     Breaks("card moved", card_moved),

@@ -1,7 +1,8 @@
 """What a seed decides before anything happens: the requests of each step, and their pauses.
 
 Nothing here reads the cluster, so that a seed gives equal requests on a fast machine and on a slow one, in a run of
-any length. A request about a pod that was refused or has ended is sent all the same, and the API server refuses it.
+any length. A request about a pod or Job that was refused or has ended is sent all the same, and the API server refuses
+it.
 """
 
 import random
@@ -10,12 +11,14 @@ from typing import Any, Final, NamedTuple
 
 NAMESPACE: Final = "walk"
 LIMITED: Final = "walk-limited"  # has a quota
+QUEUED: Final = "walk-queued"  # its Jobs and pods wait in a queue of Kueue
 HIGH: Final = "walk-high"  # a PriorityClass
 MOST_PODS: Final = 60
 STEPS: Final = 12  # of a round
+FEWEST_CARDS: Final = 2  # of a node, which no move goes below
 _PAUSES_S: Final = (0.0, 0.1, 1.0)
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
-_MERGE: Final = "application/merge-patch+json"
+MERGE: Final = "application/merge-patch+json"
 
 Json = dict[str, Any]
 
@@ -51,6 +54,13 @@ class NewLimits(NamedTuple):
     cores: int | None
 
 
+class CardMove(NamedTuple):
+    """A card that moves, by the indexes of its node and of the card on it then."""
+
+    source: int
+    card: int
+
+
 Effect = ApiRequest | CardCommand | NodeCordon | NewLimits
 
 
@@ -63,11 +73,12 @@ class Step(NamedTuple):
 
 
 class Draft:
-    """The walk's randomness, the pods that it has created and not deleted, and the effects of the step at hand."""
+    """The walk's randomness, what it has created and not deleted, and the effects of the step at hand."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.alive: dict[str, str] = {}  # path in the API -> name of the first container
+        self.jobs: list[str] = []  # paths in the API
         self._effects: list[Effect] = []
         self._count = 0
 
@@ -91,6 +102,19 @@ class Draft:
         self.add(ApiRequest("POST", path, manifest))
         if not ends:
             self.alive[f"{path}/{manifest['metadata']['name']}"] = manifest["spec"]["containers"][0]["name"]
+
+    def create_job(self, manifest: Json, *, ends: bool = False) -> None:
+        """Create a Job in Kueue's queue, which later steps may delete unless it ends by itself."""
+        path = f"/apis/batch/v1/namespaces/{QUEUED}/jobs"
+        self.add(ApiRequest("POST", path, manifest))
+        if not ends:
+            self.jobs.append(f"{path}/{manifest['metadata']['name']}")
+
+    def delete_job(self) -> None:
+        """Delete one of the Jobs that were created and not deleted, with its pods."""
+        if self.jobs:
+            path = self.jobs.pop(self.chance.randrange(len(self.jobs)))
+            self.add(ApiRequest("DELETE", path, query={"propagationPolicy": "Background"}))
 
     def some(self, most: int) -> list[str]:
         """Return the paths of one pod or more of those that were created and not deleted."""
@@ -125,7 +149,7 @@ def rounds(seed: int, table: Sequence[tuple[int, Action]], when_full: Action) ->
 def _step(draft: Draft, table: Sequence[tuple[int, Action]], when_full: Action) -> Step:
     weights, choices = zip(*table, strict=True)
     drawn: Action = draft.chance.choices(choices, weights)[0]
-    action = when_full if len(draft.alive) > MOST_PODS else drawn
+    action = when_full if len(draft.alive) + len(draft.jobs) > MOST_PODS else drawn
     action(draft)
     return Step(action.__name__, draft.taken(), draft.chance.choice(_PAUSES_S))
 
@@ -133,4 +157,15 @@ def _step(draft: Draft, table: Sequence[tuple[int, Action]], when_full: Action) 
 def node_cordon(node: str, *, is_closed: bool) -> ApiRequest:
     """Return the request of `kubectl cordon` and `kubectl uncordon`."""
     body = {"spec": {"unschedulable": True if is_closed else None}}
-    return ApiRequest("PATCH", f"/api/v1/nodes/{node}", body, _MERGE)
+    return ApiRequest("PATCH", f"/api/v1/nodes/{node}", body, MERGE)
+
+
+def card_move(cards: Sequence[int], chance: random.Random) -> CardMove | None:
+    """Draw a card that moves to the other one of two nodes, by how many cards each has; None where it would have few.
+
+    Only moves change how many there are, so that a seed decides each of them, whatever pods run.
+    """
+    source, place = chance.randrange(len(cards)), chance.random()
+    if cards[source] <= FEWEST_CARDS:
+        return None
+    return CardMove(source, int(place * cards[source]))

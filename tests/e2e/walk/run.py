@@ -18,7 +18,7 @@ from cluster import api, progress, wait
 from tests.e2e import audit, checkpoint
 from tests.e2e.monitor import accounts, extender_accounts, snapshot
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
-from tests.e2e.walk import actions, faults, plan, views, waiting
+from tests.e2e.walk import actions, faults, plan, queue, views, waiting
 from tests.e2e.walk.faults import Breaks
 from tests.e2e.walk.walk_cluster import WalkCluster
 from tests.e2e.walk.walker import Walker
@@ -32,8 +32,7 @@ QUIET_S: Final = wait.allowed(30.0)
 class Walk:
     """One walk on one cluster.
 
-    `seed` decides all requests and faults, however long the rounds take. Three faults choose by what they find: the
-    replica that leads, and a card without pods.
+    `seed` decides all requests and faults, however long the rounds take.
     """
 
     def __init__(self, cluster: WalkCluster, out: Path, seed: int, chosen: Sequence[Breaks] = faults.FAULTS) -> None:
@@ -122,6 +121,7 @@ class Walk:
         yield from views.differences(self._cluster)
         yield from waiting.findings(self._cluster, seen)
         yield from waiting.quota(self._cluster, seen, plan.LIMITED)
+        yield from queue.differences(self._cluster, seen)
         closed = views.closed_cards(seen)
         answers = extender_accounts.differences(self._cluster, seen)
         yield from (finding for finding in answers if finding.subject not in closed)

@@ -13,6 +13,7 @@ from tests.e2e.walk.views import cards_of, closed_cards, rest_client
 from tests.e2e.walk.walk_cluster import URLS, WalkCluster
 from vgpu.domain import names
 from vgpu.domain.asks import request
+from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.quantity import FULL_CORES
 
@@ -27,12 +28,15 @@ def findings(cluster: WalkCluster, seen: Snapshot) -> Iterator[Finding]:
             f"{row['namespace']}/{row['name']}": row
             for row in rest.get("/pending", params={"limit": 100}).json()["items"]
         }
-        waiting = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in seen.pods if waits(pod)}
-        for missing in waiting.keys() - listed:
+        every = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in seen.pods if waits(pod)}
+        for missing in every.keys() - listed:
             yield Finding("the REST does not list a pod that waits", missing, missing)
-        for added in listed.keys() - waiting:
+        for added in listed.keys() - every:
             yield Finding("the REST lists a pod as waiting that does not wait", added, added)
-        for name, pod in waiting.items():
+        for name, row in listed.items():
+            if name in every and not says_of_gates(row, is_held=is_gated(every[name])):
+                yield Finding("the REST does not say whether a pod has a scheduling gate", f"{name}: {row}", name)
+        for name, pod in ((name, pod) for name, pod in every.items() if not is_gated(pod)):
             yield from _waits(cluster, rest, open_nodes, name, pod)
             yield from _preempts_nothing(seen, open_nodes, name, pod)
 
@@ -47,9 +51,22 @@ def waits(pod: Json) -> bool:
     return (
         not pod["spec"].get("nodeName")
         and "deletionTimestamp" not in pod["metadata"]
-        and not pod["spec"].get("schedulingGates")
         and request.parse(pod).request is not None
     )
+
+
+def is_gated(pod: Json) -> bool:
+    """Whether something else than a scheduler holds a pod back, such as Kueue."""
+    return bool(pod["spec"].get("schedulingGates"))
+
+
+def says_of_gates(row: Json, *, is_held: bool) -> bool:
+    """Whether a row of the REST's list of waiting pods says of scheduling gates what is true.
+
+    Of a pod that the webhook has not seen it says that first.
+    """
+    reasons = {entry["reason"] for entry in row["reasons"]}
+    return (Reason.SCHEDULING_GATED in reasons) == is_held or (is_held and Reason.NOT_ADMITTED in reasons)
 
 
 def is_in_gang(pod: Json) -> bool:

@@ -4,11 +4,17 @@ import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster import parts, postgres
+import httpx
+import yaml
+
+from cluster import api, parts, postgres
+from cluster.kueue_manager import Kueue
 from cluster.postgres import Postgres
 from tests.e2e.chaos.chaos_cluster import EXTENDER, ChaosCluster
+from tests.manifests import examples
 
 ADDRESSES: Final = ("127.0.0.1", "127.0.3.2")  # of the extenders; the first one is asked by the monitor too
+FAILURES: Final = (api.RequestRefused, httpx.HTTPError, OSError)  # of a request while something is broken
 URLS: Final = tuple(f"http://{address}:9870" for address in ADDRESSES)
 _PORTS: Final = (parts.SCHEDULER_PORT, 10272)
 _SOURCE: Final = Path(__file__).with_name("clock.c")
@@ -31,6 +37,7 @@ class WalkCluster(ChaosCluster):
     schedulers: list[parts.ClusterPart]
     database: Postgres | None = None
     history_url: str = ""
+    kueue: Kueue | None = None
     set_memory: dict[tuple[str, str], SetMemory]  # by pod (NAMESPACE/NAME) and container
 
     def given_mib(self, pod: str, container: str, mib: int) -> int:
@@ -51,6 +58,17 @@ class WalkCluster(ChaosCluster):
         self._redirect(EXTENDER, self.routes[EXTENDER])  # making a replica writes its kubeconfig anew
         self.extenders, self.schedulers = [extender for extender, _ in made], [scheduler for _, scheduler in made]
         self.extender, self.scheduler = made[0]
+
+    def start_kueue(self) -> None:
+        """Install Kueue with the example's configuration, and return when its webhooks answer."""
+        self.kueue = Kueue(self, yaml.safe_load((examples.FOLDER / "kueue" / "configuration.yaml").read_text()))
+        self.kueue.start()
+
+    def start_ended(self) -> None:
+        """Start each part that has ended, and Kueue's manager."""
+        super().start_ended()
+        if self.kueue and self.kueue.process and self.kueue.process.has_ended():
+            self.kueue.process.start()
 
     def _start_database(self) -> None:
         if postgres.missing():
@@ -89,7 +107,9 @@ class WalkCluster(ChaosCluster):
         return [*self.extenders, self.webhook, *self.plugins, *self.schedulers]
 
     def close(self) -> None:
-        """End every process, PostgreSQL too."""
+        """End every process, PostgreSQL and Kueue's manager too."""
+        if self.kueue and self.kueue.process:
+            self.kueue.process.kill()
         if self.database is not None:
             self.database.stop()
         super().close()

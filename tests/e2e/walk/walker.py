@@ -5,20 +5,26 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
-
-from cluster import api
 from tests.e2e.monitor import json_depth
 from tests.e2e.monitor.findings import Finding
-from tests.e2e.walk import limits_change, plan
-from tests.e2e.walk.plan import HIGH, LIMITED, NAMESPACE, ApiRequest, CardCommand, Effect, NewLimits, NodeCordon, Step
+from tests.e2e.walk import limits_change, plan, queue
+from tests.e2e.walk.plan import (
+    HIGH,
+    LIMITED,
+    NAMESPACE,
+    QUEUED,
+    ApiRequest,
+    CardCommand,
+    Effect,
+    NewLimits,
+    NodeCordon,
+    Step,
+)
 from tests.e2e.walk.views import rest_client
-from tests.e2e.walk.walk_cluster import WalkCluster
+from tests.e2e.walk.walk_cluster import FAILURES, WalkCluster
 from vgpu.domain import names
 
 QUOTA_MIB: Final = 40 * 1024
-_FAILURES: Final = (api.RequestRefused, httpx.HTTPError, OSError)
-
 Json = dict[str, Any]
 
 
@@ -34,14 +40,17 @@ class Walker:
         log.write_text("")
 
     def prepare(self) -> None:
-        """Create the namespaces, the quota and the class of high priority."""
-        for namespace in (NAMESPACE, LIMITED):
+        """Create the namespaces, the quota, the class of high priority, and Kueue with a queue."""
+        for namespace in (NAMESPACE, LIMITED, QUEUED):
             self.cluster.create_namespace(namespace)
         hard = {f"requests.{names.GPU_MEM}": str(QUOTA_MIB)}
         quota = {"metadata": {"name": "walk"}, "spec": {"hard": hard}}
         self.cluster.api.create(f"/api/v1/namespaces/{LIMITED}/resourcequotas", quota)
         high = {"metadata": {"name": HIGH}, "value": 1000}
         self.cluster.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", high)
+        self.cluster.start_kueue()
+        for path, manifest in queue.objects():
+            self.cluster.api.create(path, manifest)
 
     def take(self, number: int, step: Step) -> None:
         """Take a step of a round, and write down what became of it."""
@@ -57,9 +66,9 @@ class Walker:
         """Return the walk's pods; none where the API server is silent."""
         try:
             found = json_depth.loads(self.cluster.api.text("/api/v1/pods").encode())["items"]
-        except _FAILURES:
+        except FAILURES:
             return []
-        return [item for item in found if item["metadata"]["namespace"] in (NAMESPACE, LIMITED)]
+        return [item for item in found if item["metadata"]["namespace"] in (NAMESPACE, LIMITED, QUEUED)]
 
     def delete(self, item: Json) -> None:
         """Delete a pod that has ended, which is no step of the plan."""
@@ -69,7 +78,7 @@ class Walker:
     def _outcome(self, effect: Effect) -> str:
         try:
             return self._done(effect)
-        except _FAILURES as error:
+        except FAILURES as error:
             return str(error)[:200]
 
     def _done(self, effect: Effect) -> str:

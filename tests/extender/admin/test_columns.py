@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from extender.admin.answers import paging
-from extender.admin.answers.listed import columns, gpus, nodes, pending, pods
+from extender.admin.answers.listed import columns, gpus, nodes, pending, pods, right_sizes, usage
 from extender.admin.answers.listed.columns import AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.queries import ListQuery, filtered_by
@@ -77,7 +77,7 @@ def test_the_schema_follows_from_the_declaration() -> None:
 
 def test_a_filter_is_about_a_column_that_lists_can_be_sorted_by() -> None:
     """Lists are filtered by the columns that they keep."""
-    declared = (*nodes.COLUMNS, *gpus.WITH_PODS, *pods.COLUMNS, *pending.OF_WAIT)
+    declared = (*nodes.COLUMNS, *gpus.WITH_PODS, *pods.COLUMNS, *pending.OF_WAIT, *usage.COLUMNS, *right_sizes.COLUMNS)
     assert {column.name for column in declared if column.filter and not column.sortable} == set()  # type: ignore[attr-defined]
 
 

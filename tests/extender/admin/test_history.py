@@ -154,6 +154,52 @@ async def test_the_worst_come_first_and_only_those_that_leave_time_unused(opened
         assert [(item["owner"], item["unusedGpuSeconds"]) for item in found["items"]] == [("b", 3060.0), ("a", 1500.0)]
 
 
+class Several(Asked):
+    """Usage of three namespaces, of which one has a price."""
+
+    def usage(self, *_: Any) -> list[UsageRow]:
+        return [
+            UsageRow((name,), seconds, 1.0, None, 2.0, 3.0, 4, cost)
+            for name, seconds, cost in (("a", 3600.0, None), ("b", 1800.5, 1.5), ("c", 60.0, 4.5))
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({}, ["a", "b", "c"]),
+        ({"sort": "shareSeconds"}, ["c", "b", "a"]),
+        ({"sort": "-cost"}, ["c", "b", "a"]),  # a cost that is not known is the smallest
+        ({"sort": "-cost", "minShareSeconds": 1800}, ["b", "a"]),
+    ],
+)
+async def test_usage_is_ordered_and_filtered_by_its_fields(
+    opened: Opened, query: dict[str, Any], names: list[str]
+) -> None:
+    async with opened(reports=Several()) as admin:
+        found = await admin.get("/usage", fields="group,cost", limit=2, **query)
+        assert [item["group"]["namespace"] for item in found["items"]] == names[:2]
+        assert set(found["items"][0]) == {"group", "cost"}
+        assert found["itemsLeftOut"] == len(names[2:])
+
+
+async def test_right_sizes_are_ordered_and_filtered_by_their_fields(opened: Opened) -> None:
+    async with opened(reports=Worst()) as admin:
+        found = await admin.get("/rightsize", fields="owner", sort="-owner", minUnusedGpuSeconds=1)
+        assert found["items"] == [{"owner": "b"}, {"owner": "a"}]
+        assert (await admin.get("/rightsize", container="other"))["items"] == []
+        unknown = await admin.get("/rightsize", 422, sort="advice")
+        assert unknown["errors"][0]["field"] == "sort"
+
+
+@pytest.mark.parametrize(("path", "schema"), [("usage", "UsageItemSchema"), ("rightsize", "RightSizeItemSchema")])
+async def test_rows_of_reports_have_the_fields_of_the_document(opened: Opened, path: str, schema: str) -> None:
+    async with opened(reports=Asked()) as admin:
+        row = (await admin.get(f"/{path}"))["items"][0]
+        document = await admin.get("/openapi.json")
+        assert set(row) == set(document["components"]["schemas"][schema]["properties"])
+
+
 async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> None:
     assert "--history-dir" in (await admin.get("/history", 503))["detail"]
 

@@ -49,7 +49,8 @@ async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> Non
     )
     assert found[0]["nearest"]["wouldHelp"] == ["default/pod-6"]
     assert [advice["code"] for advice in found[0]["advice"]] == ["ask-for-less-memory"]
-    assert "create it again" in found[1]["message"]
+    assert "the webhook has not changed this pod" in found[1]["message"]
+    assert "vgpu readmit -n default" in found[1]["advice"][0]["text"]
     assert [advice["code"] for advice in found[2]["advice"]] == ["ask-for-less-memory"]
     cards = [card for node in found[0]["nodes"] for card in node["cards"]]
     assert len(cards) == 6

@@ -14,11 +14,15 @@ from typing import Any
 import httpx
 import pytest
 
+import extender.admin.__main__ as admin_main
 from extender import admin_service
+from extender.admin import server
 from extender.admin.exchange import cluster_client, process
+from extender.admin.exchange.messages import Listener, StartMessage
 from extender.settings import ExtenderSettings
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
+from vgpu.adapters import process as adapters_process
 from vgpu.adapters.child_process import Restarts
 from vgpu.pacing.back_off import BackOff
 
@@ -117,6 +121,26 @@ async def test_it_gives_way_to_the_extender_and_is_out_of_reach_of_ctrl_c(world:
         assert os.getpriority(os.PRIO_PROCESS, pid) == 19
         assert os.getsid(pid) == os.getsid(0)
         assert os.getpgid(pid) == pid
+
+
+async def test_it_gives_way_only_when_it_has_started(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the lowest priority its start, 3 s of a processor, takes half a minute on a machine with much other work."""
+    steps: list[str] = []
+    monkeypatch.setattr(adapters_process, "give_way", lambda: steps.append("gives way"))
+    monkeypatch.setattr(admin_main, "_reports", lambda _: steps.append("imports the database"))
+
+    async def serve(*_: object) -> None:
+        steps.append("listens")
+
+    monkeypatch.setattr(server, "serve", serve)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        cluster = cluster_client.ClusterClient(*await asyncio.open_connection(sock=ours))
+        listener = Listener("127.0.0.1", 0, is_loopback=True)
+        start = StartMessage(listener, "", False, kubeconfig, "test", None, "", None, 1024)
+        await admin_main._serve(start, cluster)
+        cluster._writer.close()
+    assert steps == ["imports the database", "gives way", "listens"]
 
 
 async def test_a_killed_process_is_started_again(world: World, kubeconfig: Path) -> None:

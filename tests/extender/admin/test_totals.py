@@ -25,14 +25,19 @@ from typing import Any
 import pytest
 
 import extender.web
-from tests.extender.admin.conftest import Admin
+from extender.history.recording.events import CardMeasured, CardShare, Record, Used
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, ingest
+from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.conftest import PODS, gpu_node
+from tests.extender.history import make
 from tests.extender.test_metrics import text as extender_metrics
 from tests.vgpu.cli.cluster.conftest import Server, run, server
 from vgpu.domain import names
 from vgpu.domain.cards import measured_use, summary
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName, PodUid
 
 __all__ = ["server"]  # a fixture
 
@@ -113,7 +118,7 @@ Total = tuple[str, str, object, object]  # what, where, value, by hand
 
 
 async def totals(admin: Admin, server: Server, folder: Path) -> Iterator[Total]:
-    answers = {path: await admin.get(path) for path in ("/summary", "/nodes", "/gpus", "/pods")}
+    answers = {path: await admin.get(path) for path in ("/summary", "/nodes", "/gpus", "/pods", "/pending")}
     simulated = await admin.post("/simulate", {"pods": [{"pod": MANIFEST}]})
     server.answers |= {f"GET /api/v1{path}": (200, answer) for path, answer in answers.items()}
     return iter(
@@ -149,6 +154,9 @@ def of_rest(answers: Mapping[str, Any]) -> Iterator[Total]:
     yield "pods by status", "GET /summary", {k: v for k, v in found["pods"].items() if v}, {
         "Pending": 1, "Starting": 1, "Running": 6,
     }  # fmt: skip
+    yield "pods that wait", "GET /pending, counted", len(answers["/pending"]["items"]), 1
+    closed = [entry["reason"] for entry in found["findings"] if entry["reason"] in ("CardCordoned", "CardUnhealthy")]
+    yield "findings on cards", "GET /summary", sorted(closed), ["CardCordoned", "CardUnhealthy"]
     yield "pods", "GET /nodes, added up", sum(row["pods"] for row in nodes), 7
     yield "podCount", "GET /gpus, added up", sum(row["podCount"] for row in gpus), 8  # `two` is on two
     yield "shares", "GET /gpus, added up", sum(row["shares"] for row in gpus), 7
@@ -174,6 +182,8 @@ def of_commands(server: Server) -> Iterator[Total]:
     yield "FREE-CORES", "vgpu get nodes, added up", round(free, 2), FREE_TIME / 100
     yield "BUSY", "vgpu get nodes, added up", round(busy, 2), 0.55
     yield "memory", "vgpu inspect", run("inspect", "--server", server.url)[1].splitlines()[-1], "6/12 (50%)"
+    waiting = run("get", "pending", "-A", "-o", "name", "--server", server.url)[1].split()
+    yield "pods that wait", "vgpu get pending", len(waiting), 1
     listed = {line.split()[1]: line for line in run("get", "pods", "-A", "--server", server.url)[1].splitlines()}
     yield "status of pull", "vgpu get pods", "Starting (ImagePullBackOff)" in listed["pull"], True
     yield "used of two, per card", "vgpu get pods", "0: 700Mi 15%, 1: 700Mi 15%" in listed["two"], True
@@ -236,3 +246,119 @@ async def test_every_total_is_the_sum_by_hand(cluster: Admin, server: Server, tm
         print(f"| {what} | {where} | {value} | {by_hand} |")  # noqa: T201 - the table, for people: pytest -s
     assert [row for row in rows if row[2] != row[3]] == []
     assert len(rows) > 40
+
+
+# The history: an hour of the pods above, each of which waited for 2 s; a card costs 2 EUR an hour.
+HOUR_S = 3600
+PARTS = {"whole": 1.0, "a": 0.3, "b": 0.125, "pull": 0.125, "c": 0.5, "d": 0.25, "two": 0.4}  # of each card: the larger
+CARDS = {"two": 2}  # one, of the others
+SHARES_S = HOUR_S * sum(part * CARDS.get(name, 1) for name, part in PARTS.items())
+USED_S = HOUR_S * (25 + 2 * 15) // 100
+PERIOD: dict[str, Any] = {"since": "2024-10-04T00:00:00Z", "until": "2024-10-04T01:00:00Z"}
+MINUTE_MS = 60_000
+GROUPS: tuple[list[str], ...] = (
+    [], ["namespace"], ["owner"], ["label:team"], ["model"], ["node"], ["card"], ["day"], ["day", "namespace"],
+    ["namespace", "card"],
+)  # fmt: skip
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> SqlReports:
+    engine = database.engine(database.sqlite_url(tmp_path / "history.db"))
+    database.migrate(engine)
+    with database.writing(engine) as connection:
+        ingest.ingest(connection, list(records()))
+    return SqlReports(engine, Prices("EUR", {"L4": 2.0}), lambda: make.MONDAY + make.HOUR)
+
+
+def records() -> Iterator[Record]:
+    for number, (name, (node, cards, amounts)) in enumerate(BOUND.items()):
+        uuids = [CardUuid(uuid) for uuid in cards.split(",")]
+        mib = 2048 if name == "whole" else amounts["gpu_mem"] // len(uuids)
+        cores = amounts.get("gpu_cores", 0) // len(uuids)
+        held = [CardShare(uuid, 0, "L4", 2048, mib, cores, name == "whole") for uuid in uuids]
+        labels = {"team": "vision"} if number % 2 else {}
+        made = make.decision(
+            number, make.MONDAY, *held, namespace=NAMESPACES[number % 2], owner=name, labels=labels, waited_ms=2000
+        )
+        yield replace(made, node=NodeName(node))
+        if name in USED:
+            yield from measured(made.pod.uid, NodeName(node), uuids, *USED[name])
+
+
+NAMESPACES = ("default", "other")
+
+
+def measured(uid: PodUid, node: NodeName, uuids: list[CardUuid], mib: int, percent: int) -> Iterator[Record]:
+    """What a node reports of a container each minute of the hour, and of its cards, which no other container uses."""
+    for until in range(make.MONDAY + MINUTE_MS, make.MONDAY + make.HOUR + 1, MINUTE_MS):
+        used_ms = (until - make.MONDAY) * percent // 100
+        for uuid in uuids:
+            since = make.MONDAY
+            yield Used(uid, node, ContainerName("main"), uuid, since, until, used_ms, mib, (), mib, (0, 0, 0, 0))
+            yield CardMeasured(node, uuid, since, until, used_ms, mib, 50, 100)
+
+
+async def of_history(admin: Admin, server: Server) -> Iterator[Total]:
+    found: list[Total] = []
+    for by in GROUPS:
+        answer = await admin.get("/usage", **(PERIOD | ({"by": by} if by else {})))
+        found += of_usage(", ".join(by) or "default", answer)
+        if by == ["namespace"]:
+            server.answers["GET /api/v1/usage"] = (200, answer)
+    decided = await admin.get("/history", kind="decision", **PERIOD)
+    found.append(("pods bound", "GET /history, counted", len(decided["items"]), len(BOUND)))
+    sizes = (await admin.get("/rightsize", **PERIOD))["items"]
+    unused_s = HOUR_S * ((30 - 25) + 2 * (40 - 15)) / 100
+    found.append(("unusedGpuSeconds", "GET /rightsize, added up", sum(r["unusedGpuSeconds"] for r in sizes), unused_s))
+    return iter([*found, *of_usage_command(server), *await of_series(admin)])
+
+
+def of_usage(by: str, answer: Mapping[str, Any]) -> Iterator[Total]:
+    """A pod on two cards counts once, also by card."""
+    for name, by_hand in {
+        "shareSeconds": SHARES_S, "gpuSecondsAsked": HOUR_S * GUARANTEED / 100, "gpuSecondsUsed": USED_S,
+        "mibHours": ALLOCATED, "waitingSeconds": 2 * len(BOUND), "bound": len(BOUND), "cost": 2 * SHARES_S / HOUR_S,
+    }.items():  # fmt: skip
+        value = round(sum(row[name] or 0 for row in answer["items"]), 6)
+        yield name, f"GET /usage by {by}, added up", value, round(by_hand, 6)
+
+
+def of_usage_command(server: Server) -> Iterator[Total]:
+    head, *lines = run("usage", "--server", server.url)[1].splitlines()
+    for column, by_hand in {
+        "GPU-HOURS": SHARES_S / HOUR_S, "ASKED": GUARANTEED / 100, "USED": USED_S / HOUR_S,
+        "GIB-HOURS": ALLOCATED / 1024, "PODS": len(BOUND), "COST": 2 * SHARES_S / HOUR_S,
+    }.items():  # fmt: skip
+        added = sum(float(line.split()[head.split().index(column)]) for line in lines)
+        yield column, "vgpu usage, added up", round(added, 2), round(by_hand, 2)
+
+
+async def of_series(admin: Admin) -> list[Total]:
+    """Five-minute figures: those of the containers of a card, and of all cards, added up."""
+    found: list[Total] = []
+    used_ms = 0
+    for name, (mib, percent) in USED.items():
+        for uuid in BOUND[name][1].split(","):
+            answer = await admin.get(f"/gpus/{uuid}/series", **PERIOD)
+            card, containers = answer["card"], answer["containers"]
+            used_ms += sum(card["usedMs"])
+            where = f"GET /gpus/{uuid}/series"
+            found.append(("usedCores", where, set(card["usedCores"]), {float(percent)}))
+            for field in ("usedMs", "usedMiB"):
+                added = [sum(values) for values in zip(*(series[field] for series in containers), strict=True)]
+                found.append((f"{field}, containers added up", where, added, card[field]))
+            found.append(("usedMiB, last", where, card["usedMiB"][-1], mib))
+    found.append(("usedMs, all cards and figures", "GET /gpus/UUID/series", used_ms, USED_S * 1000))
+    return found
+
+
+async def test_every_total_of_the_history_is_the_sum_by_hand(
+    opened: Opened, server: Server, reports: SqlReports
+) -> None:
+    async with opened(reports=reports) as admin:
+        rows = list(await of_history(admin, server))
+    for what, where, value, by_hand in rows:
+        print(f"| {what} | {where} | {value} | {by_hand} |")  # noqa: T201 - the table, for people: pytest -s
+    assert [row for row in rows if row[2] != row[3]] == []
+    assert len(rows) > 80

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, select, text
 
 from extender.history.recording import lines
 from extender.history.recording.events import CardMeasured, Record, Used, Watched
@@ -149,6 +149,23 @@ def test_series_without_points_are_deleted(engine: Engine) -> None:
     retention.purge(engine, Retention(90, 1000, 1 << 30, 48), MONDAY + 60 * HOUR)
     with database.reading(engine) as connection:
         assert [connection.scalar(select(func.count()).select_from(table)) for table in (PointRow, SeriesRow)] == [0, 0]
+
+
+def test_a_point_takes_no_more_than_is_said(engine: Engine) -> None:
+    """Retention counts with this size, and docs/history.md says with it what a day takes: 288 points of a series."""
+    many = [
+        CardMeasured(NODE, CardUuid(f"GPU-{n}"), MONDAY, MONDAY + slot * 5 * MINUTE, slot * MINUTE, 40_000, 61, 350)
+        for slot in range(1, 13)
+        for n in range(500)
+    ]
+    store(engine, [make.decision(), *many])
+    size = "SELECT sum(pgsize) FROM dbstat WHERE name IN ('points', 'ix_points_slot')"
+    if engine.dialect.name != database.SQLITE:
+        size = "SELECT pg_total_relation_size('points')"
+    with database.reading(engine) as connection:
+        points = connection.scalar(select(func.count()).select_from(PointRow))
+        assert connection.scalar(text(size)) / len(many) <= retention.POINT_BYTES
+    assert points == len(many)
 
 
 def test_points_are_deleted_first_where_they_take_too_much(engine: Engine) -> None:

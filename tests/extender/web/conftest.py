@@ -11,8 +11,10 @@ from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from tests.vgpu.simulator.process import Run, running
 
-# What the browser itself writes about an answer of the REST that says what is wrong with a request.
-REFUSED = re.compile("Failed to load resource: the server responded with a status of [45]")
+# What the browser itself writes about an answer of the REST that says what is wrong with a request, or about none.
+REFUSED = re.compile(
+    "Failed to load resource: (the server responded with a status of [45]|net::ERR_INTERNET_DISCONNECTED)"
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

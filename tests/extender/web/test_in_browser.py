@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
@@ -70,6 +71,9 @@ async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus
     await expect(page.get_by_role("link", name="default/appears")).to_be_visible()
     chart = page.get_by_role("img", name="Time used. the card: last")
     await expect(chart.locator("canvas")).to_be_visible()
+    async with page.expect_request(re.compile(r"/series\?since=1h")):
+        await page.get_by_label("of the last").select_option("hour")
+    await expect(page).to_have_url(re.compile(r"\?time=1h$"))
     await page.go_back()
     await expect(tile).to_be_focused()
     await expect(page.get_by_label("Show")).to_have_value("used")
@@ -95,6 +99,29 @@ async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: R
     assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
     await expect(page.get_by_role("button", name=re.compile("and 30\\s% of time given"))).to_have_count(1)
     await expect(page.get_by_text("1 running")).to_be_visible()
+    assert len(lists) == 1
+
+
+async def test_a_live_map_is_not_read_again_to_see_whether_it_is_old(page: Page, run: Run) -> None:
+    """Every minute the page asks whether what it shows is old; it read all cards again for that."""
+    lists: list[str] = []
+    page.on("request", lambda request: lists.append(request.url) if "/api/v1/gpus?" in request.url else None)
+
+    async def aged(route: Route) -> None:
+        answered = await route.fetch()
+        await route.fulfill(json=await answered.json() | {"staleSince": "2026-11-22T12:00:00+00:00"})
+
+    await page.clock.install()
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+    await expect(page.locator("#connection")).to_have_text("live")
+    old = page.get_by_text("What this page shows is of")
+    await page.route("**/api/v1/summary", aged)
+    await page.clock.fast_forward(61_000)
+    await expect(old).to_be_visible()
+    await page.unroute("**/api/v1/summary")
+    await page.clock.fast_forward(61_000)
+    await expect(old).to_be_hidden()
     assert len(lists) == 1
 
 
@@ -247,6 +274,27 @@ async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page:
     await page.get_by_role("link", name="default/own").click()
     await expect(page.get_by_text("Who else is on it is shown to those who may list gpunodes.")).to_be_visible()
     await expect(page.get_by_role("alert")).to_have_count(0)
+    await page.goto(f"{run.admin}/#/cards")
+    await expect(page.get_by_role("alert")).to_have_text("tenant may not list gpunodes. Your pods")
+    await expect(page.get_by_label("Model")).to_be_hidden()
+    await page.get_by_role("link", name="Your pods").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Pods")
+
+
+async def test_usage_is_read_again_by_the_minute(page: Page, run: Run) -> None:
+    await page.clock.install()
+    await page.goto(f"{run.admin}/#/usage")
+    await expect(page.get_by_role("heading", name="Containers that ask for more")).to_be_visible()
+    async with page.expect_request(re.compile("/api/v1/usage")):
+        await page.clock.fast_forward(61_000)
+
+
+async def test_a_server_that_cannot_be_reached_is_named_in_words(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/pods")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await page.context.set_offline(True)
+    await page.get_by_role("link", name="History").click()
+    await expect(page.get_by_role("alert")).to_have_text("The admin REST cannot be reached. The page tries again.")
 
 
 async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
@@ -280,6 +328,22 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     assert width <= 400, "the page is wider than the screen"
 
 
+async def test_several_kinds_of_pods_are_asked_about_at_once(page: Page, run: Run) -> None:
+    """By keyboard: the fields of the new kind have the focus."""
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_role("button", name="Add another kind").press("Enter")
+    other = page.get_by_role("group", name="another kind")
+    await expect(other.get_by_label("Memory of each card, GiB")).to_be_focused()
+    await page.keyboard.type("300")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("1 of 2 pods fit.")).to_be_visible()
+    await expect(page.get_by_role("row", name="300 GiB")).to_contain_text("smaller than the request")
+    await other.get_by_role("button", name="Remove this kind").press("Enter")
+    await expect(page.get_by_text("1 of 2 pods fit.")).to_have_count(0)
+    await page.get_by_role("button", name="Ask").press("Enter")
+    await expect(page.get_by_text("The pod fits.")).to_be_visible()
+
+
 async def test_policies_are_compared(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/#/fit")
     await page.get_by_label("Pods").fill("2")
@@ -298,6 +362,57 @@ async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
     ).to_be_visible()
     await expect(page.locator("tbody tr")).to_have_count(2)
     await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
+
+
+async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run: Run) -> None:
+    def row(name: str, day: str, hours: float) -> dict[str, Any]:
+        seconds = {
+            "shareSeconds": 3600 * hours,
+            "gpuSecondsAsked": 3600.0,
+            "gpuSecondsUsed": 1800.0,
+            "waitingSeconds": 5.0,
+        }
+        return {
+            "group": {"namespace": name, "day": day},
+            **seconds,
+            "mibHours": 8192.0,
+            "bound": 3,
+            "cost": 2.5 * hours,
+        }
+
+    async def of_three_days(route: Route) -> None:
+        items = [row(name, f"2026-11-2{day}", day + 1) for name in ("research", "serving") for day in range(3)]
+        period = {"since": "2026-11-20T00:00:00.000Z", "until": "2026-11-23T00:00:00.000Z"}
+        shown = items if "by=day" in route.request.url else items[::3]
+        await route.fulfill(json=period | {"items": shown, "itemsLeftOut": 0, "currency": "EUR", "staleSince": ""})
+
+    await page.route("**/api/v1/usage?**", of_three_days)
+    await page.goto(f"{run.admin}/#/usage")
+    chart = page.get_by_role("img", name="Card-hours by day. all: last 6, most 6; research: last 3, most 3")
+    await expect(chart.locator("canvas")).to_be_visible()
+    await expect(page.get_by_role("columnheader", name="Cost, EUR")).to_be_visible()
+    await expect(page.get_by_role("row", name="research")).to_contain_text("2.50")
+    await page.emulate_media(media="print")
+    await page.set_viewport_size({"width": 718, "height": 1000})  # A4 without its margins
+    await expect(page.get_by_role("navigation")).to_be_hidden()
+    await expect(page.get_by_role("button", name="CSV")).to_be_hidden()
+    await expect(page.get_by_role("row", name="serving")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_ill_and_closed_cards_are_marked_and_found(page: Page, run: Run) -> None:
+    async def marked(route: Route) -> None:
+        answered = await (await route.fetch()).json()
+        answered["items"][0] |= {"healthy": False, "reason": "Xid79"}
+        answered["items"][1]["nodeReason"] = "PluginAway"
+        await route.fulfill(json=answered)
+
+    await page.route("**/api/v1/gpus?**", marked)
+    await page.goto(f"{run.admin}/")
+    for state, name in (("ill", "ill: Xid79"), ("closed", "closed: PluginAway")):
+        await page.get_by_label("Show").select_option(state)
+        await expect(page.locator(f".cardtile.{state}")).to_have_count(1)
+        await expect(page.locator(".cardtile")).to_have_accessible_name(re.compile(f"{name}$"))
 
 
 async def test_usage_is_had_as_csv(page: Page, run: Run) -> None:

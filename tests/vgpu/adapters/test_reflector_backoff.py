@@ -10,9 +10,11 @@ import pytest
 from aiohttp import test_utils, web
 
 from tests.vgpu.adapters.test_reflector import NameStore, connect
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 
 PATH = "/api/v1/namespaces/default/configmaps"
+SILENCE_S = 0.2
 EXPIRED = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}
 RESTORED = {
     "type": "ERROR",
@@ -57,11 +59,19 @@ class BusyServer:
 class World:
     """A reflector of a busy server, whose sleeps are recorded."""
 
-    def __init__(self, server: BusyServer) -> None:
+    def __init__(self, server: BusyServer, client: KubernetesClient) -> None:
         self.server = server
         self.store = NameStore()
         self.slept: list[float] = []
-        self.synced = asyncio.Event()
+        self.client = client
+        self.reflector = self.made()
+
+    def made(self, *, is_never_quiet: bool = False) -> Reflector:
+        """Return a new reflector, which runs once the test has written a script."""
+        return Reflector(
+            self.client, PATH, self.store,
+            jitter=lambda: 0.5, absent_s=30.0, silence_s=SILENCE_S, is_never_quiet=is_never_quiet, sleep=self.sleep,
+        )  # fmt: skip
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -77,26 +87,25 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(BusyServer())
+    busy = BusyServer()
     app = web.Application()
-    app.router.add_get(PATH, made.server.answer)
+    app.router.add_get(PATH, busy.answer)
     async with (
         test_utils.TestServer(app) as server,
         await connect(f"http://{server.host}:{server.port}", tmp_path) as client,
     ):
-        reflector = Reflector(client, PATH, made.store, jitter=lambda: 0.5, absent_s=30.0, sleep=made.sleep)
-        made.synced = reflector.synced
-        running = asyncio.create_task(_started(made, reflector))
+        made = World(busy, client)
+        running = asyncio.create_task(_started(made))
         yield made
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _started(world: World, reflector: Reflector) -> None:
+async def _started(world: World) -> None:
     """Run the reflector once the test has written the scripts."""
     while not (world.server.lists or world.server.watches):
         await asyncio.sleep(0.001)
-    await reflector.run()
+    await world.reflector.run()
 
 
 @pytest.mark.parametrize("fault", [429, 503, 500, "break"])
@@ -133,7 +142,7 @@ async def test_a_watch_refused_with_410_leads_to_a_list(world: World) -> None:
 async def test_a_kind_that_the_server_does_not_know_has_no_objects_until_it_does(world: World) -> None:
     world.server.lists = [404, 404, page("a")]
     async with asyncio.timeout(5):
-        await world.synced.wait()
+        await world.reflector.synced.wait()
     assert world.store.names == set()
     assert await world.until_watching(1) == ["list", "list", "list", "watch 5"]
     assert (world.slept[:2], world.store.names) == ([30.0, 30.0], {"a"})
@@ -149,3 +158,36 @@ async def test_a_list_whose_pages_have_expired_begins_again(world: World) -> Non
     world.server.lists = [page("gone", token="t1"), 410, page("a")]
     assert (await world.until_watching(1))[:3] == ["list", "list t1", "list"]
     assert world.store.names == {"a"}
+
+
+async def test_a_server_that_answers_a_watch_is_heard_also_where_nothing_changes(world: World) -> None:
+    """Without etcd's progress notifications the API server sends no bookmark of a kind that never changes."""
+    world.server.lists = [page()]
+    await world.until_watching(2)
+    listed_at = world.reflector.heard_at
+    await world.until_watching(3)
+    assert listed_at is not None
+    assert world.reflector.heard_at is not None
+    assert world.reflector.heard_at >= listed_at + SILENCE_S
+    assert world.store.lists == 1
+
+
+async def test_an_answer_alone_is_no_sign_of_life_of_a_kind_that_always_changes(world: World) -> None:
+    """While etcd does not answer, the API server takes watches and sends nothing."""
+    world.reflector = world.made(is_never_quiet=True)
+    world.server.lists = [page()]
+    await world.until_watching(2)
+    heard_at = world.reflector.heard_at
+    await world.until_watching(3)
+    assert world.reflector.heard_at == heard_at
+    world.server.watches = [{"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "6"}}}]
+    await world.until_watching(5)
+    assert (world.reflector.heard_at or 0) > (heard_at or 0)
+
+
+async def test_a_server_that_refuses_watches_is_not_heard(world: World) -> None:
+    world.server.lists, world.server.watches = [page()], [503] * 20
+    await world.until_watching(2)
+    heard_at = world.reflector.heard_at
+    await world.until_watching(10)
+    assert world.reflector.heard_at == heard_at

@@ -109,10 +109,11 @@ class KubernetesClient:
     async def stream(self, path: str, params: Mapping[str, str], *, silence_s: float) -> AsyncIterator[list[bytes]]:
         """Yield the lines of a watch, those together that have come together, until the server ends it.
 
-        `silence_s` without a byte is a failed connection.
+        The first list is empty: the server has taken the watch. `silence_s` without a byte is a failed connection.
         """
         limits = aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_S, sock_read=silence_s)
         async with self._response("GET", path, params=params, timeout=limits) as response:
+            yield []
             rest = b""
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")

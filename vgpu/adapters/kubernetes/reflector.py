@@ -28,7 +28,7 @@ from vgpu.pacing.back_off import BackOff
 PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
 MAX_PAGE: Final = 48 << 20  # bytes: users write objects of 1.5 MB, and 500 of them would fill this process's memory
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
-SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute
+SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute, of most kinds: see `_watch`
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 PAUSE_S: Final = 0.1  # between two watches: spares a server that ends each watch at once
 BACK_OFF: Final = BackOff(first_s=0.1, longest_s=5.0, jitter=0.5)
@@ -105,6 +105,7 @@ class Reflector:
         decode: Callable[[bytes], Any] = msgspec.json.decode,
         silence_s: float = SILENCE_S,
         absent_s: float | None = None,
+        is_never_quiet: bool = False,
         max_page: int = MAX_PAGE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -112,8 +113,9 @@ class Reflector:
 
         `jitter` returns a random number from 0 to 1: it spreads the retries of many clients. A watch without a byte for
         `silence_s` is a failed connection. `absent_s` is for a kind that the API server may not know: it has no objects
-        then, and is asked for again after as many seconds. A page of a list has one object or at most `max_page`
-        bytes.
+        then, and is asked for again after as many seconds. Where a kind `is_never_quiet`, some object changes every few
+        seconds: an API server that takes the watch and sends nothing is not heard then. A page of a list has one object
+        or at most `max_page` bytes.
         """
         self._client = client
         self._path = path
@@ -124,6 +126,7 @@ class Reflector:
         self._sleep = sleep
         self._silence_s = silence_s
         self._absent_s = absent_s
+        self._is_never_quiet = is_never_quiet
         self._max_page = max_page
         self._version = ""
         self._seen: msgspec.Raw | None = None  # the watch's last object, which has a newer version
@@ -231,7 +234,11 @@ class Reflector:
             "timeoutSeconds": str(WATCH_S),
         }
         async for lines in self._client.stream(self._path, params, silence_s=self._silence_s):
-            self._hear()
+            # An API server that takes the watch sends at once what has changed since the version: an empty list of
+            # lines means that nothing has. It may be all that ever comes: where etcd does not notify of its progress
+            # (its own default is every 10 minutes), there is no bookmark of a kind without changes.
+            if lines or not self._is_never_quiet:
+                self._hear()
             for line in filter(None, lines):
                 self._take(*await deep_json.decode(self._read_event, line))
 

@@ -1,8 +1,8 @@
 """The commands about the cluster: their options, and what they show."""
 
 import contextlib
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +11,14 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.cluster import dashboard_command, history_commands, options, tables, top_view
+from vgpu.cli.cluster import dashboard_command, doctor_command, history_commands, options, other_pods, tables, top_view
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
-from vgpu.cli.cluster.output import Format, rows_text, yaml_text
+from vgpu.cli.cluster.output import Format, document_text
 from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
@@ -30,21 +30,21 @@ from vgpu.placement.policies import DefaultPolicies
 PEOPLE = (Format.TABLE, Format.WIDE)
 
 
-def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
-    """Add the commands."""
+def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, now: Callable[[], datetime]) -> None:
+    """Add the commands; `now` is the wall clock."""
 
     def opened(verb: str, chosen: ServerChoice) -> RestSession:
         return outcome.or_fail(verb, lambda: RestSession.open(chosen, environment, home))
 
     _add_get(app, opened, host)
     _add_describe(app, opened)
-    _add_explain(app, opened)
+    _add_explain(app, opened, lambda chosen, *pod: other_pods.look_up(chosen, environment, home, *pod))
     _add_simulate(app, opened)
     _add_cordon(app, opened)
     readmit_command.add(app, environment, host, home)
     dashboard_command.add(app, environment, host, home)
     history_commands.add(app, opened)
-    _add_doctor(app, opened)
+    doctor_command.add(app, environment, home, now)
     _add_inspect(app, opened)
 
 
@@ -168,7 +168,9 @@ def _right_sizes(session: RestSession, namespace: str, pod: str) -> list[dict[st
     return items
 
 
-def _add_explain(app: typer.Typer, opened: Opened) -> None:
+def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoice, str, str], str]) -> None:
+    """Add `explain`; `look_up` says why a pod, by namespace and name, is none of vgpushare's."""
+
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def explain(
@@ -184,9 +186,17 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", chosen)
         named, _, name = without_kind(pod).rpartition("/")
-        path = f"/pods/{named or namespace or session.namespace}/{name}/explain"
-        found = outcome.or_fail("explain", lambda: session.rest.get(path, {"nodes": nodes}))
-        typer.echo(_document(found, output) or describing.explanation(found, colour=session.colour), nl=False)
+        where = named or namespace or session.namespace
+
+        def asked() -> Any:
+            try:
+                return session.rest.get(f"/pods/{where}/{name}/explain", {"nodes": nodes})
+            except CommandFailed as error:
+                said = look_up(chosen, where, name) if error.code == NOT_FOUND else ""
+                raise CommandFailed(said or str(error), error.code) from error
+
+        found = outcome.or_fail("explain", asked)
+        typer.echo(document_text(found, output) or describing.explanation(found, colour=session.colour), nl=False)
 
 
 def _add_simulate(app: typer.Typer, opened: Opened) -> None:
@@ -254,28 +264,6 @@ def _cordon(session: RestSession, name: str, verb: str) -> dict[str, Any]:
     return row
 
 
-def _add_doctor(app: typer.Typer, opened: Opened) -> None:
-    @app.command(epilog=EXIT_CODES)
-    @options.which_cluster()
-    def doctor(
-        output: options.Output = Format.TABLE,
-        *,
-        chosen: ServerChoice,
-    ) -> None:
-        """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: an error was found."""
-        session = opened("doctor", chosen)
-        found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
-        text = _document(found, output)
-        if text is None:
-            listed = rows_text(found["findings"], tables.FINDINGS, output, colour=session.colour)
-            is_for_programs = output in (Format.CSV, Format.NAME)
-            people = f"{describing.summary(found)}\n{listed if found['findings'] else 'nothing is wrong'}"
-            text = listed if is_for_programs else f"{people.rstrip()}\n"
-        typer.echo(text, nl=False)
-        if any(finding["severity"] == "error" for finding in found["findings"]):
-            raise typer.Exit(ANSWER_IS_NO)
-
-
 def _add_inspect(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
@@ -296,11 +284,3 @@ def _add_inspect(app: typer.Typer, opened: Opened) -> None:
             return inspecting.details(gpus) if details else inspecting.overview(gpus)
 
         typer.echo(outcome.or_fail("inspect", show), nl=False)
-
-
-def _document(found: Any, output: Format) -> str | None:
-    if output is Format.JSON:
-        return json.dumps(found, indent=2) + "\n"
-    if output is Format.YAML:
-        return yaml_text(found)
-    return None

@@ -52,8 +52,7 @@ class FoundServer:
 
 def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> FoundServer:
     """Return where the admin REST is. Raises CommandFailed."""
-    server = choice.server or (environment.get(SERVER_ENV) if not _names_kubeconfig(choice) else None)
-    if server:
+    if server := _direct_server(choice, environment):
         return FoundServer(_direct(server, choice, environment), "default")
     paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
     if not paths:
@@ -64,6 +63,15 @@ def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> Fo
     with _told_as_failures():
         config = kubeconfig.load(paths, choice.context)
         return FoundServer(_proxied(config, choice, environment), config.namespace)
+
+
+def is_direct(choice: ServerChoice, environment: Mapping[str, str]) -> bool:
+    """Return whether the server is named by its URL, and not found by a kubeconfig."""
+    return bool(_direct_server(choice, environment))
+
+
+def _direct_server(choice: ServerChoice, environment: Mapping[str, str]) -> str | None:
+    return choice.server or (environment.get(SERVER_ENV) if not _names_kubeconfig(choice) else None)
 
 
 def api_server(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> FoundServer:

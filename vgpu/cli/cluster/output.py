@@ -83,6 +83,13 @@ def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: 
     return lines([column.head for column in chosen], cells, [c.is_number for c in chosen], colour=colour)
 
 
+def document_text(document: Any, form: Format) -> str | None:
+    """Return a document in a format of documents; None for a format of rows."""
+    if form is Format.JSON:
+        return json.dumps(document, indent=2) + "\n"
+    return yaml_text(document) if form is Format.YAML else None
+
+
 def yaml_text(document: Any) -> str:
     """Return YAML, with escapes where the output cannot encode every character."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")

@@ -85,15 +85,20 @@ class Rest:
         """DELETE an object."""
         return self._json("DELETE", path, None, body)
 
-    def items(self, path: str, query: Query | None = None) -> list[dict[str, Any]]:
-        """GET a list, page by page."""
+    def text(self, path: str, query: Query | None = None, most: int = MAX_ANSWER) -> str:
+        """GET a text, of which no more than `most` bytes are read."""
+        with self._opened("GET", path, query, None, TIMEOUT_S) as response:
+            return response.read(most).decode(errors="replace")
+
+    def items(self, path: str, query: Query | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """GET a list, page by page; no further page where there are `most` items."""
         found: list[dict[str, Any]] = []
         cursor = ""
         while True:
             page = self.get(path, {**(query or {}), "limit": PAGE, **({"cursor": cursor} if cursor else {})})
             found += page["items"]
             cursor = page["nextCursor"]
-            if not cursor:
+            if not cursor or (most is not None and len(found) >= most):
                 return found
 
     def events(self, path: str, query: Query | None = None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -12,8 +12,8 @@ and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_
 """
 
 import struct
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from vgpu.domain.errors import MalformedRegion
@@ -36,8 +36,8 @@ _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 ACTIVITY_AT: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
-_ACTIVITY: Final = struct.Struct("<8Q64x12Q32x")
-SIZE: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY.size
+_ACTIVITY_SIZE: Final = 256
+SIZE: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY_SIZE
 _SIZES: Final = {1: ACTIVITY_AT, VERSION: SIZE}
 _MAX_SIZE: Final = 16 << 20
 _UNLIMITED: Final = 2**64 - 1
@@ -73,8 +73,24 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedCounter:
+    """A counter that metrics show: its name without a prefix, what it says, and the unit in which it is shown."""
+
+    metric: str
+    help: str
+    unit: float = 1
+
+
+def _exported(metric: str, text: str, unit: float = 1) -> Any:
+    """Return the field of a counter that metrics show."""
+    return field(default=0, metadata={"exported": ExportedCounter(metric, text, unit)})
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """What a container's launches did on one card; all zeros in a region of version 1. Counters only grow.
+
+    The fields are in the order of `struct region_activity`: their places in the region follow from it.
 
     Attributes:
         turn: waits for a turn of the arbiter's, because another container has the card.
@@ -99,18 +115,28 @@ class Activity:
     share: Wait = Wait()
     drain: Wait = Wait()
     queued: Wait = Wait()
-    turns: int = 0
-    handovers: int = 0
+    turns: int = _exported("turns_total", "Turns of the arbiter that were used")
+    handovers: int = _exported("handovers_total", "Turns before which another process had the card")
     handover_ns: int = 0
     last_launch_at_ns: int = 0
     last_kernel_end_at_ns: int = 0
     host_gaps: int = 0
-    host_gap_ns: int = 0
+    host_gap_ns: int = _exported(
+        "host_gap_seconds_total", "Time in which the card was idle because the host had launched nothing", 1e-9
+    )
     synchronizes: int = 0
     synchronize_ns: int = 0
     pageable_copies: int = 0
     pageable_bytes: int = 0
     queued_launches: int = 0
+
+
+EXPORTED: Final[Mapping[str, ExportedCounter]] = {
+    counter.name: counter.metadata["exported"] for counter in fields(Activity) if "exported" in counter.metadata
+}
+_CAUSES: Final = 4
+_COUNTERS: Final = len(fields(Activity)) - _CAUSES
+_ACTIVITY: Final = struct.Struct(f"<{2 * _CAUSES}Q64x{_COUNTERS}Q{_ACTIVITY_SIZE - 128 - 8 * _COUNTERS}x")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from vgpu.node.cards import other_plugins, xids
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
+from vgpu.pacing import turns
 
 MAX_REPORTED: Final = 16
 LOST: Final = "Lost"
@@ -32,7 +33,7 @@ def reports(
 ) -> list[dict[str, Any]]:
     """Return an entry for each pod that holds a card with a fault, or a card that is not among `gpus`.
 
-    At most 16, in the order of the pods.
+    At most 16, in the order of the pods; namespaces have turns.
     """
     indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}
     lost = {allocation.gpu for allocation in held} - indexes.keys()
@@ -42,7 +43,8 @@ def reports(
         if allocation.gpu in faults:
             by_pod.setdefault(allocation.pod_uid, set()).add(allocation.gpu)
     hit = (pod for pod in pods if pod.uid in by_pod and not pod.is_terminal)
-    return [_report(pod, by_pod[pod.uid], faults, indexes) for pod in list(hit)[:MAX_REPORTED]]
+    told = turns.taken(hit, lambda pod: pod.namespace, MAX_REPORTED)
+    return [_report(pod, by_pod[pod.uid], faults, indexes) for pod in told]
 
 
 def _report(

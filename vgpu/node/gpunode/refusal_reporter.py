@@ -2,22 +2,29 @@
 
 The plugin's account can neither write Events nor evict pods: the extender posts the Event and evicts the pod, after it
 has checked that the pod is bound to this node. The kubelet repeats a refused start every few seconds; each refusal is
-reported once, until its pod is gone.
+reported once, until its pod is gone. Where there are more than a GPUNode takes, namespaces have turns.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.gpunode.pod_report import pod_report
+from vgpu.pacing import turns
 
 MAX_REPORTED: Final = 32  # the schema of the GPUNode allows 48 more, for process_watch and card_reports
 _MAX_MESSAGE: Final = 900
 
 log = logging.getLogger(__name__)
+
+
+class _Reported(NamedTuple):
+    namespace: Namespace
+    report: JsonObject
 
 
 class RefusalReporter:
@@ -27,21 +34,26 @@ class RefusalReporter:
         """`on_change` may be set: it is called after each new refusal."""
         self.on_change: Callable[[], None] = lambda: None
         self._is_known = is_known
-        self._reported: dict[tuple[PodUid, str], dict[str, Any]] = {}
+        self._known: dict[tuple[PodUid, str], _Reported] = {}
 
     def refused(self, pod: BoundPod, refusal: ContainerRefusal) -> None:
         """Report a refusal, and ask for an eviction where only another pod helps and a controller would create it."""
         key = (pod.uid, str(refusal.reason))
-        if key in self._reported:
+        if key in self._known:
             return
         log.warning("pod %s/%s may not start: %s", pod.namespace, pod.name, refusal)
         evict = refusal.is_permanent and pod.has_controller
-        self._reported[key] = pod_report(pod, str(refusal.reason), str(refusal)[:_MAX_MESSAGE], evict=evict)
-        while len(self._reported) > MAX_REPORTED:
-            del self._reported[next(iter(self._reported))]
+        report = pod_report(pod, str(refusal.reason), str(refusal)[:_MAX_MESSAGE], evict=evict)
+        self._known[key] = _Reported(pod.namespace, report)
+        self._forget_gone()
         self.on_change()
 
-    def refusals(self) -> list[dict[str, Any]]:
-        """Return the refusals of the pods that exist, oldest first."""
-        self._reported = {key: report for key, report in self._reported.items() if self._is_known(key[0])}
-        return list(self._reported.values())
+    def refusals(self) -> list[JsonObject]:
+        """Return refusals of the pods that exist, oldest first: at most 32, of each namespace its oldest ones."""
+        self._forget_gone()
+        shown = turns.taken(self._known.values(), lambda reported: reported.namespace, MAX_REPORTED)
+        return [reported.report for reported in shown]
+
+    def _forget_gone(self) -> None:
+        """Forget the pods that are gone, so that no more is known than of the pods of this node."""
+        self._known = {key: reported for key, reported in self._known.items() if self._is_known(key[0])}

@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NO_NAMESPACE, CardUuid, Namespace
 from vgpu.node.processes.findings import FindingKind, Key, ProcessFinding
+from vgpu.pacing import turns
 
 MAX_FINDINGS: Final = 16
 
 
 class Sightings:
-    """The findings that count, at most 16; `more` is the number of those beyond."""
+    """The findings that count, at most 16; `more` is the number of those beyond.
+
+    Namespaces have turns, and so has what is in no pod: a crowd in one namespace hides no finding in another.
+    """
 
     def __init__(self) -> None:
         self.more = 0
+        self.confirmed: Mapping[Key, ProcessFinding] = {}  # those that are told, oldest first
         self._last: Mapping[Key, ProcessFinding] = {}
-        self._confirmed: dict[Key, ProcessFinding] = {}
-
-    @property
-    def confirmed(self) -> Mapping[Key, ProcessFinding]:
-        """The findings that count, oldest first."""
-        return self._confirmed
+        self._counting: dict[Key, ProcessFinding] = {}
 
     def last_of(self, gpu: CardUuid) -> Mapping[Key, ProcessFinding]:
         """Return what the last look has found on a card."""
@@ -36,19 +36,23 @@ class Sightings:
         before, self._last = self._last, seen
         kept = {
             key: _still(finding, seen.get(key))
-            for key, finding in self._confirmed.items()
+            for key, finding in self._counting.items()
             if key in seen or key in before
         }
         fresh = sorted((key for key in seen if key in before and key not in kept), key=_rank)
-        added = fresh[: MAX_FINDINGS - len(kept)]
-        self._confirmed = kept | {key: seen[key] for key in added}
-        self.more = len(fresh) - len(added)
+        self._counting = kept | {key: seen[key] for key in fresh}
+        self.confirmed = dict(turns.taken(self._counting.items(), lambda item: _namespace(item[1]), MAX_FINDINGS))
+        self.more = len(self._counting) - len(self.confirmed)
         return bool((seen.keys() - before.keys() - kept.keys()) | (kept.keys() - seen.keys()))
 
 
 def _rank(key: Key) -> tuple[bool, Key]:
     """Pods go first: their owners get an Event."""
     return key[0] != FindingKind.NO_SHARE, key
+
+
+def _namespace(finding: ProcessFinding) -> Namespace:
+    return finding.pod.namespace if finding.pod else NO_NAMESPACE
 
 
 def _still(first: ProcessFinding, now: ProcessFinding | None) -> ProcessFinding:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind
 from vgpu.adapters.nvml.records import Gpu, Reading
 from vgpu.domain.cards.measured_use import WAIT_CAUSES
-from vgpu.domain.formats.region import CardUse
+from vgpu.domain.formats import region
+from vgpu.domain.formats.region import CardUse, ExportedCounter
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.node.containers.allocations import Holder
 
@@ -124,6 +125,11 @@ def _used(name: str, kind: MetricKind, text: str, value: Callable[[CardUse], flo
     return _container(name, kind, text, lambda container: None if container.use is None else value(container.use))
 
 
+def _counted(name: str, counter: ExportedCounter) -> MetricRow:
+    """Make a row of a counter of the region."""
+    return _used(counter.metric, _C, counter.help, lambda use: getattr(use.activity, name) * counter.unit)
+
+
 def _card(name: str, kind: MetricKind, text: str, value: Callable[[CardReading], float | None]) -> MetricRow:
     return MetricRow(Metric(f"vgpu_card_{name}", kind, text, _CARD_LABELS), value)
 
@@ -179,14 +185,7 @@ CONTAINER_ROWS: Final = (
         lambda u: u.longest_wait_us / 1e6,
     ),
     _used("memory_refusals_total", _C, "Allocations that the limiter refused", lambda u: u.refusals),
-    _used("turns_total", _C, "Turns of the arbiter that were used", lambda u: u.activity.turns),
-    _used("handovers_total", _C, "Turns before which another process had the card", lambda u: u.activity.handovers),
-    _used(
-        "host_gap_seconds_total",
-        _C,
-        "Time in which the card was idle because the host had launched nothing",
-        lambda u: u.activity.host_gap_ns * _NS,
-    ),
+    *(_counted(name, counter) for name, counter in region.EXPORTED.items()),
     _container("processes", _G, "Processes that NVML lists on the card", lambda c: c.processes),
     _container(
         "idle_seconds",

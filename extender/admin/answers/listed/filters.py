@@ -12,6 +12,7 @@ MAX_VALUES: Final = 100
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME, max_length=253)]
 MOST_MIB: Final = 1 << 40
+MOST_SECONDS: Final = 1 << 40
 
 
 class RowFilter(Protocol):

@@ -39,11 +39,12 @@ bool gate_measure_await_drain(const struct gate *gate, uint64_t until) {
     return await_events(gate_events(gate), gate->turn.drains_at, until);
 }
 
-/* A launch that found its stream idle may have taken its launch latency, or not. */
+/* A launch that found its stream idle may have taken its launch latency, or not. Such a sample is no shorter than the
+ * kernel either, and so may shorten its estimate like any other. */
 void gate_measure_learn_beside(struct gate *gate) {
     bool is_stream_idle = false;
     uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
-    if (sampled && !is_stream_idle) estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
+    if (sampled) estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
 }
 
 static void learn_estimates(struct gate *gate, const struct turn *turn, const struct turn_events *events,

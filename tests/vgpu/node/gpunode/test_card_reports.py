@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.vgpu.node.builders import bound, gpu, uuid
-from vgpu.domain.identifiers import ContainerName
+from vgpu.domain.identifiers import ContainerName, Namespace
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.gpunode import card_reports
 
@@ -41,3 +41,12 @@ def test_a_crowd_of_pods_and_cards_stays_within_the_schema() -> None:
     found = card_reports.reports(dict.fromkeys(cards, "Xid79"), [gpu(0)], held, pods)
     assert len(found) == card_reports.MAX_REPORTED
     assert all(len(report["message"]) <= 1024 for report in found)
+
+
+def test_a_crowd_of_one_namespace_hides_no_pod_of_another() -> None:
+    crowd = [replace(bound(f"crowd{number}"), namespace=Namespace("crowd")) for number in range(40)]
+    last = replace(bound("last"), namespace=Namespace("quiet"))
+    held = [CardHolder(pod.uid, ContainerName("main"), LOST) for pod in (*crowd, last)]
+    found = card_reports.reports({LOST: "Xid79"}, [gpu(0)], held, [*crowd, last])
+    assert len(found) == card_reports.MAX_REPORTED
+    assert "quiet/last" in {report["pod"] for report in found}
