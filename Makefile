@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack docs wheel images krew lock lock-images clean
+.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack docs wheel images krew release lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -122,10 +122,16 @@ images: $(VENV)/.dev ## An OCI archive for each part, into dist/images; ARCHITEC
 	$(BIN)/python -m images build dist/images --architecture $(ARCHITECTURES)
 
 krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
-	$(BIN)/python manifests/krew/archive.py dist/krew $(URL)
+	$(BIN)/python -m release.krew dist/krew $(URL)
+
+release: $(VENV)/.dev ## Everything that a publisher uploads, into dist/release; URL=... is where krew's archive will be published
+	rm -rf dist/release
+	$(BIN)/python -m release dist/release $(if $(URL),--krew-url $(URL))
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	$(BIN)/uv pip compile pyproject.toml --extra node -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/node.lock
+	$(BIN)/python -m images lock-wheels
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
 	$(BIN)/uv pip compile --group docs --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/docs.lock
 

@@ -98,7 +98,7 @@ class Maker:
         return ClusterPart(self._process("extender", flags), lambda: all(map(self.answers, urls)))
 
     def scheduler(self, name: str = "vgpu-scheduler", program: Path | None = None, host: str = "") -> ClusterPart:
-        """The kube-scheduler beside the extender: in the extender's pod, so with its account.
+        """The kube-scheduler beside the extender, with an account of its own.
 
         Args:
             name: of the process.
@@ -106,7 +106,7 @@ class Maker:
             host: its host name; with it the scheduler takes part in the election of a leader.
         """
         settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
-        account = self._kubeconfig("vgpu-extender").stem
+        account = self._kubeconfig("vgpu-scheduler").stem
         running = self._cluster.control.scheduler_of(name, account, settings, SCHEDULER_PORT, host, program)
         path = "healthz" if program else "readyz"  # the kube-scheduler of Kubernetes 1.30 has no /readyz
         return ClusterPart(running, lambda: self.answers(f"https://127.0.0.1:{SCHEDULER_PORT}/{path}"))
@@ -125,7 +125,7 @@ class Maker:
         settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
         url = f"http://{address}:{_EXTENDER_PORT}"
         settings["extenders"][0]["urlPrefix"] = url
-        kubeconfig = self._kubeconfig("vgpu-extender")
+        kubeconfig, account = self._kubeconfig("vgpu-extender"), self._kubeconfig("vgpu-scheduler").stem
         lease = settings["leaderElection"]["resourceName"]
         flags = [
             f"--kubeconfig={kubeconfig}",
@@ -136,7 +136,7 @@ class Maker:
         ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
-        scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)
+        scheduler = control.scheduler_of(f"scheduler-{host}", account, settings, scheduler_port, host)
         return (
             ClusterPart(extender, lambda: self.answers(f"{url}/readyz")),
             ClusterPart(scheduler, lambda: self.answers(f"https://127.0.0.1:{scheduler_port}/healthz")),

@@ -4,21 +4,28 @@ with PodCluster() as cluster:
     cluster.install()
 """
 
+import os
 import platform
 import tempfile
-from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from cluster import bare, progress, wait
 from cluster.programs import binaries, pinned
 from images import build, oci, scheduler
+from release import identity, manifests
 
 BASE = binaries.REPOSITORY / "manifests" / "base"
 NAMESPACE = "vgpu-system"
 WORKLOADS = ("deployment/vgpu-scheduler", "deployment/vgpu-webhook", "daemonset/vgpu-deviceplugin")
 
 _READY_S = 120
-_COMMIT_TIME = datetime(2026, 11, 23, tzinfo=UTC)  # any: the same contents have the same digest
+
+
+@cache
+def build_identity() -> identity.BuildIdentity:
+    """What this checkout built when the first cluster was made: a file that is changed meanwhile changes nothing."""
+    return identity.of_checkout()
 
 
 class PodCluster(bare.BareCluster):
@@ -38,9 +45,9 @@ class PodCluster(bare.BareCluster):
 
     @staticmethod
     def built(checkout: Path, scratch: Path) -> list[oci.Image]:
-        """Build the images of a checkout; `scratch` holds their upper layer."""
+        """Build the images of a checkout, with this one's version as their tag; `scratch` holds their upper layer."""
         builder = build.Builder(pinned.cache() / "images", platform.machine(), project=checkout)
-        return builder.images(platform.machine(), scratch, build.ImageSource("", _COMMIT_TIME))[0]
+        return [built.image for built in builder.images(platform.machine(), scratch, build_identity())]
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace, and return when its default account exists, which every pod needs."""
@@ -48,10 +55,24 @@ class PodCluster(bare.BareCluster):
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         wait.until(lambda: self.api.find(account), f"default account of {name}", _READY_S)
 
-    def install(self, manifests: Path = BASE) -> None:
+    def overlay(self, base: Path = BASE) -> Path:
+        """Return an overlay on `base` that names the images of this checkout."""
+        folder, component = self.work / "overlays" / base.name, self.work / "overlays" / "build"
+        for path in (folder, component):
+            path.mkdir(parents=True, exist_ok=True)
+        (component / "kustomization.yaml").write_text(manifests.component(build_identity().tag))
+        lines = f"resources: [{os.path.relpath(base, folder)}]", "components: [../build]"
+        (folder / "kustomization.yaml").write_text("\n".join(lines))
+        return folder
+
+    def install(self, kustomization: Path | None = None) -> None:
         """Apply a kustomization, label the nodes, and return when pods with GPUs can run."""
-        self.kubectl("apply", "-k", str(manifests))
+        self.kubectl("apply", "-k", str(kustomization or self.overlay()))
         self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Return when pods with GPUs can run."""
         for workload in WORKLOADS:
             self.kubectl("rollout", "status", "-n", NAMESPACE, workload, f"--timeout={_READY_S}s")
         wait.until(self._offers, "slices on every node", _READY_S)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import vgpu
 from extender.admin.exchange import part_alarms
 from extender.admin.exchange.child import AdminChild
 from extender.admin.exchange.cluster_server import ClusterServer
@@ -87,6 +88,8 @@ def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str
         history_url=settings.history_url,
         prices=settings.prices,
         gpushare_unit_mib=settings.gpushare_unit_mib,
+        namespace=settings.namespace,
+        version=vgpu.__version__,
     )
 
 

@@ -1,15 +1,16 @@
 """`python -m images build|scheduler|lock` (`make images`, `make lock-images`)."""
 
 import argparse
+import dataclasses
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from images import build, debian, oci, scheduler
+from images import build, debian, oci, scheduler, wheels
+from release import identity, manifests
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
 
@@ -44,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("lock", help="pin the newest Debian packages in debian.lock")
     command.set_defaults(run=_lock)
     command.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
+    command = commands.add_parser("lock-wheels", help="list the wheels that run.lock allows")
+    command.set_defaults(run=_lock_wheels)
     return parser
 
 
@@ -53,17 +56,17 @@ def _build(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for architecture in arguments.architecture:
         with tempfile.TemporaryDirectory() as scratch:
-            images, materials = builder.images(architecture, Path(scratch), source)
-            for image in images:
-                _write(image, arguments.out)
-        (arguments.out / f"vgpushare-{debian.ARCHITECTURES[architecture]}.cdx.json").write_text(materials)
+            for built in builder.images(architecture, Path(scratch), source):
+                target = _write(built.image, arguments.out)
+                target.with_suffix(".cdx.json").write_text(built.materials)
+    (arguments.out / "kustomization.yaml").write_text(manifests.component(source.tag))
 
 
-def _source() -> build.ImageSource:
-    """Return the commit of the checkout; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
-    time = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or 0)
-    revision = _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    return build.ImageSource(revision, datetime.fromtimestamp(time, UTC))
+def _source() -> identity.BuildIdentity:
+    """Return what the checkout builds; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
+    found = identity.of_checkout()
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    return dataclasses.replace(found, time=datetime.fromtimestamp(int(epoch), UTC)) if epoch else found
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:
@@ -81,18 +84,17 @@ def _lock(arguments: argparse.Namespace) -> None:
     debian.LOCK.write_text(debian.formatted(packages))
 
 
-def _write(image: oci.Image, folder: Path) -> None:
+def _lock_wheels(_: argparse.Namespace) -> None:
+    wheels.LOCK.write_text(wheels.lock(build.PROJECT / "requirements" / "run.lock"))
+
+
+def _write(image: oci.Image, folder: Path) -> Path:
     name, _, version = image.reference.rpartition("/")[2].partition(":")
     target = folder / f"{name}-{version}-{image.architecture}.tar"
     oci.write([image], target)
     size = sum(layer.size for layer in image.layers)
     sys.stdout.write(f"{image.reference} {image.architecture} {image.digest} {size / 1e6:.1f} MB {target}\n")
-
-
-def _git(*arguments: str) -> str:
-    """Return what git says about the checkout; empty where there is no git."""
-    command = ["git", "-C", str(build.PROJECT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return target
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import vgpu
 from images import archive_store, bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
+from release.identity import BuildIdentity
 
 PROJECT: Final = Path(__file__).parents[1]
 SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
@@ -40,19 +39,19 @@ class IncompleteImage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A layer in the cache; `tree` are its files where they are kept, `distributions` Python's packages in it."""
+    """A layer in the cache, and its files."""
 
     layer: layers.ImageLayer
     tree: Path
-    distributions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource:
-    """What images are built from: the commit, empty where it is not known, and its time."""
+class BuiltImage:
+    """The image of a part, and its bill of materials."""
 
-    revision: str
-    time: datetime
+    part: parts.ImagePart
+    image: oci.Image
+    materials: str
 
 
 class Builder:
@@ -62,7 +61,7 @@ class Builder:
         cache: folder of the layers that lock files pin.
         machine: architecture of this machine, as `uname -m` names it: its interpreter writes all bytecode.
         mirror: URL of Debian's archives, with `{archive}` in it.
-        project: the checkout that is built; its requirements/run.lock pins the Python packages.
+        project: the checkout that is built; its lock files in requirements/ pin the Python packages.
     """
 
     def __init__(self, cache: Path, machine: str, mirror: str = debian.MIRROR, project: Path = PROJECT) -> None:
@@ -71,44 +70,47 @@ class Builder:
         self._mirror = mirror
         self._project = project
 
-    @property
-    def _requirements(self) -> Path:
-        return self._project / "requirements" / "run.lock"
-
     def base(self, architecture: str) -> Stored:
         """Return the layer of Debian's packages, with its files."""
         packages = pinned(architecture)
         sources = [_HERE / name for name in ("build.py", "debian.py", "bytecode.py", "layers.py")]
         key = _key(debian.formatted(packages), *sources)
-        return self._stored(key, lambda tree: self._unpack(packages, architecture, tree), keeps_tree=True)
+        return self._stored(key, lambda tree: self._unpack(packages, architecture, tree))
 
-    def dependencies(self, architecture: str) -> Stored:
-        """Return the layer of the Python packages in requirements/run.lock."""
+    def dependencies(self, architecture: str, requirements: str) -> Stored:
+        """Return the layer of the Python packages that a file of requirements/ pins."""
         sources = [_HERE / name for name in ("build.py", "wheels.py", "bytecode.py", "layers.py")]
-        key = _key(architecture, debian.LOCK, self._requirements, *sources)
-        return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)
+        folder = self._project / "requirements"
+        locked = next(path for path in (folder / requirements, folder / "run.lock") if path.exists())  # 0.1.0 has one
+        key = _key(architecture, debian.LOCK, locked, *sources)
+        return self._stored(key, lambda tree: self._install(locked, architecture, tree))
 
-    def images(self, architecture: str, folder: Path, source: ImageSource) -> tuple[list[oci.Image], str]:
-        """Build the images of all parts, their upper layer in `folder`; return them with their bill of materials."""
-        upper, materials = self._application(architecture, folder, source)
-        stack = [self.base(architecture).layer, self.dependencies(architecture).layer, upper]
-        created = source.time.strftime("%Y-%m-%dT%H:%M:%SZ")
-        name = debian.ARCHITECTURES[architecture]
-        made = [oci.Image(part.reference, name, part.settings(source.revision), stack, created) for part in parts.PARTS]
-        return made, materials
+    def images(self, architecture: str, folder: Path, source: BuildIdentity) -> list[BuiltImage]:
+        """Build the images of all parts, their upper layers in `folder`."""
+        wheel = wheels.build(self._project, architecture, folder)
+        return [self._image(part, wheel, architecture, folder / part.name, source) for part in parts.PARTS]
 
-    def _application(self, architecture: str, folder: Path, source: ImageSource) -> tuple[layers.ImageLayer, str]:
-        locked = self.dependencies(architecture)
+    def _image(
+        self, part: parts.ImagePart, wheel: Path, architecture: str, folder: Path, source: BuildIdentity
+    ) -> BuiltImage:
+        base, locked = self.base(architecture), self.dependencies(architecture, part.requirements)
         tree = folder / "tree"
-        wheels.install_wheel(wheels.build(self._project, architecture, folder), architecture, tree)
-        self._compile(
-            tree, wheels.SITE
-        )  # what its libraries need is checked where they are compiled: limiter.build.check
-        versions = locked.distributions | wheels.installed(tree)
-        text = sbom.document("vgpushare", vgpu.__version__, pinned(architecture), versions, source.time)
+        wheels.install_wheel(wheel, architecture, tree)
+        for name in parts.left_out(part):
+            shutil.rmtree(tree / wheels.SITE / name, ignore_errors=True)
+        # What the limiter's libraries need is checked where they are compiled: limiter.build.check.
+        self._compile(tree, wheels.SITE)
+        found = [*wheels.installed(locked.tree), *wheels.installed(tree)]
+        licences = debian.licences(base.tree)
+        materials = sbom.document(part.repository, source, pinned(architecture), licences, found)
         (tree / SBOM).parent.mkdir(parents=True)
-        (tree / SBOM).write_text(text)
-        return layers.pack(tree, folder / "application.tar.gz"), text
+        (tree / SBOM).write_text(materials)
+        stack = [base.layer, locked.layer, layers.pack(tree, folder / "application.tar.gz")]
+        settings = part.settings(source.version, source.commit)
+        created = source.time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        reference = part.reference(source.tag)
+        image = oci.Image(reference, debian.ARCHITECTURES[architecture], settings, stack, created)
+        return BuiltImage(part, image, materials)
 
     def _unpack(self, packages: list[debian.Package], architecture: str, tree: Path) -> None:
         _prepare(tree)
@@ -119,23 +121,23 @@ class Builder:
         self._compile(tree, "usr/lib/python3.11", tree if architecture == self._machine else None)
         _check([tree])
 
-    def _install(self, architecture: str, tree: Path) -> None:
-        wheels.install_locked(self._requirements, architecture, tree)
+    def _install(self, requirements: Path, architecture: str, tree: Path) -> None:
+        wheels.install_locked(requirements, architecture, tree)
         self._compile(tree, wheels.SITE)
         _check([tree, self.base(architecture).tree])
 
     def _compile(self, tree: Path, modules: str, interpreter: Path | None = None) -> None:
         bytecode.compile_tree(tree, modules, interpreter or self.base(self._machine).tree, self._machine)
 
-    def _stored(self, key: str, make: Callable[[Path], None], *, keeps_tree: bool) -> Stored:
+    def _stored(self, key: str, make: Callable[[Path], None]) -> Stored:
         folder = self._cache / key
         if not folder.exists():
-            self._store(folder, make, keeps_tree=keeps_tree)
+            self._store(folder, make)
         found = json.loads((folder / "layer.json").read_text())
         layer = layers.ImageLayer(folder / "layer.tar.gz", found["digest"], found["size"], found["diff_id"])
-        return Stored(layer, folder / "tree", found["distributions"])
+        return Stored(layer, folder / "tree")
 
-    def _store(self, folder: Path, make: Callable[[Path], None], *, keeps_tree: bool) -> None:
+    def _store(self, folder: Path, make: Callable[[Path], None]) -> None:
         self._cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._cache, prefix=f"{folder.name}.") as scratch:
             unfinished = Path(scratch) / "layer"
@@ -144,10 +146,7 @@ class Builder:
             make(tree)
             layer = layers.pack(tree, unfinished / "layer.tar.gz")
             described = {"digest": layer.digest, "size": layer.size, "diff_id": layer.diff_id}
-            described["distributions"] = wheels.installed(tree)
             (unfinished / "layer.json").write_text(json.dumps(described))
-            if not keeps_tree:
-                shutil.rmtree(tree)
             with suppress(OSError):  # another process has built the layer meanwhile
                 unfinished.rename(folder)
 

@@ -222,3 +222,13 @@ def _write(files: tarfile.TarFile, entry: tarfile.TarInfo, target: Path) -> None
         with target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
         target.chmod(entry.mode & 0o777)
+
+
+def licences(tree: Path) -> dict[str, str]:
+    """Return the licences of the packages in a tree, as their copyright files name them (DEP 5)."""
+    found = {}
+    for path in sorted((tree / "usr/share/doc").glob("*/copyright")):
+        names = re.findall(r"^License: *(\S[^\n]*)$", path.read_text(errors="replace"), re.MULTILINE)
+        package = path.parent.name
+        found[package] = " AND ".join(dict.fromkeys(names)) or f"see /usr/share/doc/{package}/copyright"
+    return found

@@ -83,9 +83,32 @@ def index(images: Sequence[Image]) -> bytes:
     return _json({"schemaVersion": 2, "mediaType": f"{_TYPE}index.v1+json", "manifests": manifests})
 
 
+def index_of_architectures(images: Sequence[Image]) -> bytes:
+    """Return the index of one image for several architectures, whose digest is that of the image in a registry."""
+    manifests = [{key: value for key, value in image.descriptor.items() if key != "annotations"} for image in images]
+    return _json({"schemaVersion": 2, "mediaType": f"{_TYPE}index.v1+json", "manifests": manifests})
+
+
+def index_digest(images: Sequence[Image]) -> str:
+    """Digest of one image for several architectures."""
+    return _digest(index_of_architectures(images))
+
+
 def write(images: Sequence[Image], target: Path) -> None:
     """Write an archive, an OCI image layout in a tar file; layers that images share are in it once."""
-    documents = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": index(images)}
+    _write(images, target, {"index.json": index(images)})
+
+
+def write_multiple(images: Sequence[Image], target: Path) -> None:
+    """Write an archive with one image for several architectures, which all have one reference."""
+    inner = index_of_architectures(images)
+    described = _descriptor("index.v1+json", inner) | {"annotations": images[0].descriptor["annotations"]}
+    outer = _json({"schemaVersion": 2, "mediaType": f"{_TYPE}index.v1+json", "manifests": [described]})
+    _write(images, target, {"index.json": outer, _blob(_digest(inner)): inner})
+
+
+def _write(images: Sequence[Image], target: Path, indexes: Mapping[str, bytes]) -> None:
+    documents = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', **indexes}
     blobs = [blob for image in images for blob in (image.manifest, image.configuration)]
     documents |= {_blob(_digest(blob)): blob for blob in blobs}
     layers = {layer.digest: layer for image in images for layer in image.layers}

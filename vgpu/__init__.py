@@ -5,4 +5,10 @@
 programs, `cli` and `simulator` are programs.
 """
 
-__version__ = "0.1.0"
+from pathlib import Path
+from typing import Final
+
+RELEASE: Final = "0.2.0"  # the release that this code becomes; release/identity.py makes the versions of builds from it
+
+_written = Path(__file__).with_name("version.txt")  # wheels have it
+__version__ = _written.read_text().strip() if _written.exists() else f"{RELEASE}.dev0"

@@ -17,6 +17,11 @@ REPOSITORY = Path(__file__).parents[2]
 _MODULE = Path(__file__).parent / "kube"
 
 
+def is_built() -> bool:
+    """Whether `ensure` returns without building."""
+    return _provided() is not None or _kubernetes().is_built()
+
+
 def ensure() -> Path:
     """Folder that holds all of PROGRAMS, built now if need be; raises missing.Missing with what is lacking."""
     reasons = missing.reasons([REPOSITORY, pinned.cache(), Path(sys.executable).resolve()])

@@ -61,6 +61,8 @@ async def _serve(start: StartMessage, cluster: ClusterClient) -> None:
             reports=_reports(start),
             on_action=cluster.acted,
             gpushare_unit_mib=start.gpushare_unit_mib,
+            namespace=start.namespace,
+            extender_version=start.version,
         )
         async with assembly.opened(parts) as app:
             process.give_way()  # not while it starts: it would wait for other programs of the machine (ADR 154)

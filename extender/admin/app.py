@@ -24,6 +24,7 @@ from extender.admin.routes import (
     series_routes,
     simulate_routes,
     summary_routes,
+    version_routes,
 )
 from extender.admin.routes.context import Context
 from extender.admin.security.body_limit import MAX_BODY, BodyLimit
@@ -32,7 +33,7 @@ from extender.web import routes as web
 PREFIX: Final = "/api/v1"
 ROUTES: Final = (
     inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
-    series_routes,
+    series_routes, version_routes,
 )  # fmt: skip
 DESCRIPTION: Final = (
     "What administrators and tenants ask about cards, pods and waiting pods. Amounts of memory are MiB, amounts of "

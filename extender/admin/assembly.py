@@ -10,12 +10,14 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
+import vgpu
 from extender.admin import app
 from extender.admin.answers.event_streams import Streams
 from extender.admin.exchange.snapshots import ClusterSnapshot, ClusterSource, SnapshotNotReady
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
 from extender.admin.routes.context import Context
+from extender.admin.routes.installed_pods import InstalledPods
 from extender.admin.security.access import Access, LocalAccess, StaticTokenAccess
 from extender.admin.security.audit import Audit, AuditedAction
 from extender.admin.security.rate_limits import RateLimits
@@ -23,7 +25,9 @@ from extender.admin.security.token_reviews import KubernetesAccess
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
 from vgpu.adapters.kubernetes.client import KubernetesClient
+from vgpu.domain import names
 from vgpu.domain.asks import aliases
+from vgpu.domain.identifiers import Namespace
 
 MAX_AGE_S: Final = 0.5
 
@@ -42,6 +46,8 @@ class Parts:
         reports: the history; None where none is kept.
         on_action: takes each admin action; it must return at once.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        namespace: in which vgpushare is installed.
+        extender_version: of the extender whose cluster is shown.
     """
 
     source: ClusterSource
@@ -53,6 +59,8 @@ class Parts:
     reports: Reports | None = None
     on_action: Callable[[AuditedAction], None] = lambda _: None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    namespace: Namespace = names.NAMESPACE
+    extender_version: str = vgpu.__version__
 
 
 @asynccontextmanager
@@ -109,6 +117,8 @@ def _context(parts: Parts) -> Context:
         now=parts.now,
         reports=parts.reports,
         gpushare_unit_mib=parts.gpushare_unit_mib,
+        installed=InstalledPods(parts.client, parts.namespace),
+        extender_version=parts.extender_version,
     )
 
 

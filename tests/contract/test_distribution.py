@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 IMPORTABLE = {"vgpu", "extender", "webhook", "deviceplugin", "limiter"}
-NEVER_INSTALLED = {"simgpu", "cluster", "images"}
+NEVER_INSTALLED = {"simgpu", "cluster", "images", "release"}
 MOST_DISTRIBUTIONS = 12
 
 

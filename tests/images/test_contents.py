@@ -1,13 +1,16 @@
 """What is checked of an image's contents, and what its bill of materials says."""
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 
 import pytest
 
 from images import debian, needed_libraries, sbom, wheels
+from release.identity import BuildIdentity
 
-NOW = datetime(2026, 11, 23, tzinfo=UTC)
+SOURCE = BuildIdentity("0.2.0", time=datetime(2026, 11, 23, tzinfo=UTC))
+MSGSPEC = wheels.Distribution("msgspec", "0.22.0", "BSD-3-Clause", "msgspec-0.22.0-cp311.whl", "ab" * 32)
 LIBC = debian.Package("amd64", "libc6", "2.36-9+deb12u14", "0f" * 32)
 
 
@@ -35,13 +38,23 @@ def test_what_differs_from_build_to_build_is_left_out(path: str, left_out: bool)
 
 
 def test_a_bill_of_materials_names_packages_by_their_urls() -> None:
-    text = sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.22.0"}, NOW)
+    text = sbom.document("vgpushare-webhook", SOURCE, [LIBC], {"libc6": "LGPL-2.1"}, [MSGSPEC])
     bill = json.loads(text)
-    assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "vgpushare")
+    assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "vgpushare-webhook")
     assert {component["purl"] for component in bill["components"]} == {
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12",
         "pkg:pypi/msgspec@0.22.0",
     }
-    assert text == sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.22.0"}, NOW)
-    other = json.loads(sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.23.0"}, NOW))
+    assert text == sbom.document("vgpushare-webhook", SOURCE, [LIBC], {"libc6": "LGPL-2.1"}, [MSGSPEC])
+    other = json.loads(
+        sbom.document("vgpushare-webhook", SOURCE, [LIBC], {}, [dataclasses.replace(MSGSPEC, version="0.23.0")])
+    )
+    (libc, msgspec) = sorted(bill["components"], key=lambda component: str(component["name"]))
+    assert (libc["hashes"], msgspec["hashes"]) == (
+        [{"alg": "SHA-256", "content": "0f" * 32}], [{"alg": "SHA-256", "content": "ab" * 32}],
+    )  # fmt: skip
+    assert [component["licenses"][0]["license"].get("id") for component in (libc, msgspec)] == [
+        "LGPL-2.1",
+        "BSD-3-Clause",
+    ]
     assert other["serialNumber"] != bill["serialNumber"]

@@ -19,7 +19,9 @@ def layer(tmp_path: Path) -> layers.ImageLayer:
 
 
 def image(layer: layers.ImageLayer, part: parts.ImagePart) -> oci.Image:
-    return oci.Image(part.reference, "amd64", part.settings("c0ffee"), [layer], "2026-11-23T00:00:00Z")
+    return oci.Image(
+        part.reference("0.2.0"), "amd64", part.settings("0.2.0", "c0ffee"), [layer], "2026-11-23T00:00:00Z"
+    )
 
 
 def read(archive: tarfile.TarFile, digest: str) -> bytes:
@@ -43,7 +45,7 @@ def test_everything_that_an_archive_names_is_in_it_once(tmp_path: Path, layer: l
         assert len(archive.getnames()) == len(set(archive.getnames()))
         index = json.loads(archive.extractfile("index.json").read())  # type: ignore[union-attr]
         for described, part in zip(index["manifests"], parts.PARTS, strict=True):
-            assert described["annotations"]["io.containerd.image.name"] == part.reference
+            assert described["annotations"]["io.containerd.image.name"] == part.reference("0.2.0")
             manifest = document(archive, described)
             configuration = document(archive, manifest["config"])
             assert configuration["rootfs"]["diff_ids"] == [layer.diff_id]
@@ -58,10 +60,10 @@ def test_the_same_image_has_the_same_digest(layer: layers.ImageLayer) -> None:
 
 
 def test_only_the_device_plugin_runs_as_root() -> None:
-    users = {part.name: part.settings("")["User"] for part in parts.PARTS}
+    users = {part.name: part.settings("0.2.0", "")["User"] for part in parts.PARTS}
     assert users == {"extender": "65532:65532", "webhook": "65532:65532", "deviceplugin": "0:0"}
 
 
 def test_an_unknown_commit_has_no_label() -> None:
-    assert "org.opencontainers.image.revision" not in parts.PARTS[0].settings("")["Labels"]
-    assert parts.PARTS[0].settings("c0ffee")["Labels"]["org.opencontainers.image.revision"] == "c0ffee"
+    assert "org.opencontainers.image.revision" not in parts.PARTS[0].settings("0.2.0", "")["Labels"]
+    assert parts.PARTS[0].settings("0.2.0", "c0ffee")["Labels"]["org.opencontainers.image.revision"] == "c0ffee"

@@ -12,8 +12,9 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 
 @cache
 def all_objects() -> tuple[JsonObject, ...]:
-    """Every object of every manifest; kustomizations have no name and are left out."""
-    read = (document for path in sorted(MANIFESTS.rglob("*.yaml")) for document in yaml.safe_load_all(path.read_text()))
+    """Every object of every manifest; kustomizations have no name and are left out, as are the chart's templates."""
+    paths = sorted(path for path in MANIFESTS.rglob("*.yaml") if "helm" not in path.parts)
+    read = (document for path in paths for document in yaml.safe_load_all(path.read_text()))
     return tuple(document for document in read if document and "name" in document.get("metadata", {}))
 
 

@@ -18,6 +18,7 @@ from extender.settings import ExtenderSettings
 from extender.state.fields import refused
 from extender.verbs import bind
 from images import parts
+from release import manifests
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, idle
 from vgpu.domain.formats import container_paths
@@ -196,7 +197,7 @@ def test_the_images_are_those_that_are_built() -> None:
         for _, container in containers()
         if container["image"].startswith("vgpushare-")
     }
-    assert ours == {part.reference for part in parts.PARTS}
+    assert ours == {part.reference(manifests.UNSTAMPED) for part in parts.PARTS}
 
 
 def test_cleanup_removes_the_state_directory_of_the_host() -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import yaml
 
+from release import krew
+
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "manifests" / "krew" / "archive.py"
 
 
 def made(folder: Path) -> Path:
-    subprocess.run([sys.executable, SCRIPT, folder, "https://releases.test/vgpushare"], check=True)
+    krew.main(str(folder), "https://releases.test/vgpushare")
     return folder
 
 

@@ -14,9 +14,11 @@ import vgpu
 from limiter.host import Host
 from vgpu.cli import completion, decimals, outcome
 from vgpu.cli.cluster import commands as about_cluster
-from vgpu.cli.cluster import options, top_view
+from vgpu.cli.cluster import options, top_view, versions
 from vgpu.cli.cluster.endpoint import ServerChoice
-from vgpu.cli.failure import EXIT_CODES
+from vgpu.cli.cluster.output import Format
+from vgpu.cli.cluster.session import RestSession
+from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES
 from vgpu.cli.local import allocations, top, workload_commands
 from vgpu.cli.local import commands as about_machine
 from vgpu.cli.local.commands import State
@@ -47,11 +49,7 @@ def build(
     ) -> None:
         """Shares of GPUs: run programs with limits on this machine, and ask a cluster what its GPUs do."""
 
-    @app.command()
-    def version() -> None:
-        """Show the version."""
-        _show_version(True)
-
+    _add_version(app, environment, home)
     completion.add(app)
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home, options.ResourceKind.PODS if is_plugin else None)
@@ -71,6 +69,28 @@ def _show_version(is_wanted: bool) -> None:
     if is_wanted:
         typer.echo(f"vgpushare {vgpu.__version__}")
         raise typer.Exit(0)
+
+
+def _add_version(app: typer.Typer, environment: Mapping[str, str], home: Path) -> None:
+    @app.command(epilog=EXIT_CODES)
+    @options.which_cluster("context", "kubeconfig", "token", "certificate_authority", "admin_namespace")
+    def version(
+        server: Annotated[
+            bool,
+            typer.Option("--server", help="also of each part in the cluster; exit code 1: one has another version"),
+        ] = False,
+        output: options.Output = Format.TABLE,
+        *,
+        chosen: ServerChoice,
+    ) -> None:
+        """Show the version of this program, and with --server those of the parts in the cluster."""
+        if not server:
+            _show_version(True)
+        session = outcome.or_fail("version", lambda: RestSession.open(chosen, environment, home))
+        listed = versions.rows(outcome.or_fail("version", lambda: session.rest.get("/versions")))
+        session.show(listed, versions.VERSIONS, output)
+        if different := versions.skew(listed):
+            outcome.fail(f"version: {versions.warning(different)}", ANSWER_IS_NO)
 
 
 def _add_top(

@@ -233,6 +233,32 @@ class SummarySchema(AnswerSchema):
     staleSince: AnswerStaleSince = ""
 
 
+class PluginVersionSchema(AnswerSchema):
+    """A version of the device plugin, and the nodes that report it."""
+
+    version: str = Field(examples=["0.2.0"])
+    nodes: list[str] = Field(examples=[["node-1", "node-2"]])
+
+
+class ImageVersionSchema(AnswerSchema):
+    """An image that pods of the scheduler or of the webhook run."""
+
+    container: str = Field(examples=["webhook"])
+    image: str = Field(examples=["registry.example.com/vgpushare-webhook:0.2.0"])
+    tag: str = Field(description="the tag or the digest of the image; empty: it has neither", examples=["0.2.0"])
+    pods: int = Field(description="how many pods", examples=[2])
+
+
+class VersionsSchema(AnswerSchema):
+    """The version of each part."""
+
+    admin: str = Field(description="of the process that answers", examples=["0.2.0"])
+    extender: str = Field(description="of the extender that started it", examples=["0.2.0"])
+    devicePlugins: list[PluginVersionSchema]
+    images: list[ImageVersionSchema] = Field(description="empty where the parts run in no pods")
+    staleSince: AnswerStaleSince = ""
+
+
 class UsageSchema(AnswerSchema):
     """Usage in a period."""
 

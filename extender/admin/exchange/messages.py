@@ -9,6 +9,7 @@ from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.admin.security.audit import AuditedAction
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
+from vgpu.domain.identifiers import Namespace
 from vgpu.placement.policies import DefaultPolicies
 
 
@@ -37,6 +38,8 @@ class StartMessage:
         history_url: its database; empty for the SQLite file in the folder.
         prices: of cards by model, TOML.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        namespace: in which vgpushare is installed.
+        version: of the extender.
     """
 
     listener: Listener
@@ -48,6 +51,8 @@ class StartMessage:
     history_url: str = field(repr=False)
     prices: Path | None
     gpushare_unit_mib: int
+    namespace: Namespace
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from extender.admin.answers.snapshot_answers import SnapshotAnswers
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
+from extender.admin.routes.installed_pods import InstalledPods
 from extender.admin.security import access as rights
 from extender.admin.security.access import Access, Caller
 from extender.admin.security.audit import Audit
@@ -45,10 +46,12 @@ class Context:
         placement: explains and simulates.
         streams: event streams.
         cards: changes settings of cards.
+        installed: reads which images run.
         audit: records admin actions.
         now: the wall clock.
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        extender_version: of the extender whose cluster is shown.
         lists: ordered lists that are kept between requests.
         summaries: those of the latest snapshot.
         history_at_once: bounds the questions to the database.
@@ -63,10 +66,12 @@ class Context:
     placement: PlacementProcess
     streams: Streams
     cards: CardSettings
+    installed: InstalledPods
     audit: Audit
     now: Callable[[], datetime]
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    extender_version: str = ""
     lists: ListCache = field(default_factory=ListCache)
     summaries: SnapshotAnswers = field(default_factory=SnapshotAnswers)
     history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))

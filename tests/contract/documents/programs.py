@@ -13,9 +13,29 @@ from tests.manifests.objects import names_of_objects
 
 # Programs that are not ours, and commands of the shell: only their names are known.
 OTHERS = {
-    "cd", "curl", "ctr", "done", "echo", "export", "grep", "head", "nsenter", "oc", "pip", "restorecon", "semanage", "skopeo", "sleep",
-    "source", "test",
-}  # fmt: skip
+    *(
+        "cd",
+        "ctr",
+        "curl",
+        "done",
+        "echo",
+        "export",
+        "grep",
+        "head",
+        "helm",
+        "nsenter",
+        "oc",
+        "pip",
+    ),
+    *(
+        "restorecon",
+        "semanage",
+        "skopeo",
+        "sleep",
+        "source",
+        "test",
+    ),
+}
 KUBECTL = {
     *("annotate", "apply", "create", "delete", "describe", "drain", "edit", "exec", "explain"),
     *("get", "label", "logs", "patch", "rollout", "scale", "uncordon", "wait"),

@@ -11,7 +11,8 @@ from cluster.programs import binaries
 from tests.e2e.chaos import proxy
 from tests.e2e.chaos.routes import Route
 
-EXTENDER: Final = "vgpu-extender"  # the account of the extender and of the scheduler beside it
+EXTENDER: Final = "vgpu-extender"
+SCHEDULER: Final = "vgpu-scheduler"  # beside the extender, on the way that the extender has
 WEBHOOK: Final = "vgpu-webhook"
 PLUGIN: Final = "vgpu-deviceplugin"
 _STATE_MIB: Final = 96
@@ -29,7 +30,7 @@ class ChaosCluster(GpuCluster):
         super()._make()
         found = [EXTENDER, WEBHOOK, *(f"{PLUGIN}-{node.name}" for node in self.nodes)]
         self.routes = {account: Route(self.within.pid, index) for index, account in enumerate(found)}
-        for account, route in self.routes.items():
+        for account, route in (*self.routes.items(), (SCHEDULER, self.routes[EXTENDER])):
             self._redirect(account, route)
         self._start_proxy()
 

@@ -24,6 +24,7 @@ from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 from vgpu.adapters import process as adapters_process
 from vgpu.adapters.child_process import Restarts
+from vgpu.domain import names
 from vgpu.pacing.back_off import BackOff
 
 STARTED_S = 30.0
@@ -137,7 +138,7 @@ async def test_it_gives_way_only_when_it_has_started(kubeconfig: Path, monkeypat
     with ours, theirs:
         cluster = cluster_client.ClusterClient(*await asyncio.open_connection(sock=ours))
         listener = Listener("127.0.0.1", 0, is_loopback=True)
-        start = StartMessage(listener, "", False, kubeconfig, "test", None, "", None, 1024)
+        start = StartMessage(listener, "", False, kubeconfig, "test", None, "", None, 1024, names.NAMESPACE, "0.2.0")
         await admin_main._serve(start, cluster)
         cluster._writer.close()
     assert steps == ["imports the database", "gives way", "listens"]

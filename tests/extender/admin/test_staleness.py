@@ -26,7 +26,10 @@ async def answers(admin: Admin) -> dict[str, Any]:
     """Return the answer of every route that shows data of the cluster."""
     pod = (await admin.world.create_pod(gpu_mem=256))["metadata"]["name"]
     await admin.fresh()
-    paths = ("/nodes", "/nodes/n1", "/gpus", "/gpus/GPU-n1-0", "/pods", f"/pods/default/{pod}", "/pending", "/summary")
+    paths = (
+        "/nodes", "/nodes/n1", "/gpus", "/gpus/GPU-n1-0", "/pods", f"/pods/default/{pod}", "/pending", "/summary",
+        "/versions",
+    )  # fmt: skip
     found = {path: await admin.get(path) for path in (*paths, f"/pods/default/{pod}/explain")}
     return found | {"/simulate": await admin.post("/simulate", {"pods": [{"pod": MANIFEST}]})}
 

@@ -3,19 +3,20 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
 import msgspec
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, ApiException, Configuration
 
-from vgpu.adapters.kubernetes.sockets import RestClient
+from vgpu.adapters.kubernetes import access, sockets
+from vgpu.adapters.kubernetes.access import ApiAccess
 from vgpu.domain.errors import KubernetesError
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 MAX_CONNECTIONS: Final = 64
+READ_BUFFER: Final = 2 << 20  # an event of a watch may be longer than aiohttp's own buffer
 MAX_RETRY_AFTER_S: Final = 60  # a longer wait asked for is not trusted
 
 
@@ -43,25 +44,20 @@ class KubernetesClient:
     later than that after it received the request.
     """
 
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
+    def __init__(self, access: ApiAccess, *, user_agent: str) -> None:
+        self._access = access
+        self._session = aiohttp.ClientSession(
+            connector=sockets.connector(access.tls, MAX_CONNECTIONS),
+            headers={"User-Agent": user_agent, "Accept": "application/json"},
+            read_bufsize=READ_BUFFER,
+            trust_env=True,  # HTTPS_PROXY and NO_PROXY
+        )
 
     @classmethod
     async def connect(cls, kubeconfig: str | None, *, user_agent: str) -> Self:
         """Read credentials from a kubeconfig file, or from the pod's service account where it is None."""
-        configuration = Configuration()
-        try:
-            if kubeconfig is None:
-                config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-            else:
-                await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except (config.ConfigException, OSError) as error:
-            raise KubernetesError(0, "Configuration", str(error)) from error
-        configuration.connection_pool_maxsize = MAX_CONNECTIONS
-        api = ApiClient(configuration)
-        api.rest_client = RestClient(configuration)
-        api.user_agent = user_agent
-        return cls(api)
+        found = access.of_pod() if kubeconfig is None else access.of_kubeconfig(Path(kubeconfig))
+        return cls(found, user_agent=user_agent)
 
     async def __aenter__(self) -> Self:
         return self
@@ -73,7 +69,7 @@ class KubernetesClient:
 
     async def close(self) -> None:
         """Close the pool; requests in flight fail."""
-        await self._api.close()  # type: ignore[no-untyped-call]
+        await self._session.close()
 
     async def get(
         self, path: str, params: Mapping[str, str] | None = None, *, timeout: float = DEFAULT_TIMEOUT_S
@@ -153,19 +149,19 @@ class KubernetesClient:
         content_type: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send one request; every failure, also while the body is read, becomes a KubernetesError."""
-        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        data = None if body is None else msgspec.json.encode(body)
         try:
-            _, url, headers, body, _ = await self._api.param_serialize(
-                method, path, query_params=list((params or {}).items()), header_params=headers, body=body,
-                auth_settings=["BearerToken"],
+            headers = {"Content-Type": content_type, **self._access.headers()}
+            answer = self._session.request(
+                method, self._access.url + path, params=params, data=data, headers=headers, timeout=timeout,
+                proxy=self._access.proxy or None,
             )  # fmt: skip
-            answer = await self._api.rest_client.request(method, url, headers, body, _request_timeout=timeout)  # type: ignore[no-untyped-call]
-            async with answer.response as response:
+            async with answer as response:
                 if response.status >= 300:  # noqa: PLR2004 - HTTP's classes; the API server redirects nothing
                     retry_after = response.headers.get("Retry-After", "")
                     raise _refused(response.status, await response.read(), retry_after)
                 yield response
-        except (aiohttp.ClientError, TimeoutError, OSError, ApiException) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubernetesError(0, type(error).__name__, str(error) or path) from error
 
 

@@ -5,10 +5,10 @@ minutes. Keepalive probes find it where nothing is sent; TCP_USER_TIMEOUT where 
 """
 
 import socket
+import ssl
 from typing import Any, Final
 
 import aiohttp
-from kubernetes.aio.client.rest import RESTClientObject
 
 DEAD_AFTER_S: Final = 10  # without an answer of the other end's kernel
 IDLE_S: Final = 4  # before the first probe
@@ -34,8 +34,6 @@ def connect_socket(address: Any) -> socket.socket:
     return made
 
 
-class RestClient(RESTClientObject):
-    """The official client's connection pool, with these sockets."""
-
-    def _create_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, socket_factory=connect_socket)
+def connector(tls: ssl.SSLContext | None, most: int) -> aiohttp.TCPConnector:
+    """Return a pool of at most this many connections, with these sockets."""
+    return aiohttp.TCPConnector(limit=most, ssl=True if tls is None else tls, socket_factory=connect_socket)

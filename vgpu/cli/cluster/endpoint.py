@@ -7,16 +7,16 @@ account `vgpu-admin`, which is good for the admin REST only.
 """
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from vgpu.adapters import listening
+from vgpu.adapters import kubeconfig, listening
+from vgpu.adapters.kubeconfig import Credentials, Kubeconfig, KubeconfigError, UnreadableCredentials
 from vgpu.adapters.listening import ListenAddress
-from vgpu.cli.cluster import credentials, kubeconfig, server_url
-from vgpu.cli.cluster.credentials import Credentials
-from vgpu.cli.cluster.kubeconfig import Kubeconfig
+from vgpu.cli.cluster import credentials, server_url
 from vgpu.cli.cluster.rest import PREFIX, Rest, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
@@ -60,8 +60,9 @@ def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> Fo
             raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
         local = _direct(_local(), choice, environment)
         return FoundServer(replace(local, advice=_WITHOUT_KUBECONFIG), "default")
-    config = kubeconfig.load(paths, choice.context)
-    return FoundServer(_proxied(config, choice, environment), config.namespace)
+    with _told_as_failures():
+        config = kubeconfig.load(paths, choice.context)
+        return FoundServer(_proxied(config, choice, environment), config.namespace)
 
 
 def is_direct(choice: ServerChoice, environment: Mapping[str, str]) -> bool:
@@ -78,8 +79,19 @@ def api_server(choice: ServerChoice, environment: Mapping[str, str], home: Path)
     paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
     if not paths:
         raise CommandFailed("there is no kubeconfig; set KUBECONFIG, or give --kubeconfig", WRONG_USAGE)
-    config = kubeconfig.load(paths, choice.context)
-    return FoundServer(_api(config, credentials.of(config.user, environment)), config.namespace)
+    with _told_as_failures():
+        config = kubeconfig.load(paths, choice.context)
+        return FoundServer(_api(config, credentials.of(config.user, environment)), config.namespace)
+
+
+@contextmanager
+def _told_as_failures() -> Iterator[None]:
+    try:
+        yield
+    except UnreadableCredentials as error:
+        raise CommandFailed(str(error), NO_ANSWER) from error
+    except KubeconfigError as error:
+        raise CommandFailed(str(error), WRONG_USAGE) from error
 
 
 def _local() -> str:
@@ -120,21 +132,9 @@ def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str,
 def _api(config: Kubeconfig, shown: Credentials) -> RestEndpoint:
     server = str(config.cluster["server"]).rstrip("/")
     server_url.check(server, "kubeconfig: server", shown.token)
-    tls = _tls(config.cluster, shown) if server.startswith("https") else None
+    tls = kubeconfig.tls_context(config.cluster, shown) if server.startswith("https") else None
     headers = {"Authorization": f"Bearer {shown.token}"} if shown.token else {}
     return RestEndpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
-
-
-def _tls(cluster: Mapping[str, Any], shown: Credentials) -> ssl.SSLContext:
-    authority = kubeconfig.data(cluster, "certificate-authority")
-    try:
-        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    except (ssl.SSLError, ValueError) as error:
-        raise CommandFailed(f"kubeconfig: the certificate authority cannot be used: {error}", WRONG_USAGE) from error
-    if cluster.get("insecure-skip-tls-verify") is True:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    credentials.add_certificate(context, shown)
-    return context
 
 
 def _minted(api: RestEndpoint, shown: Credentials, choice: ServerChoice) -> str:

@@ -1,4 +1,4 @@
-"""Reads kubeconfig files.
+"""Reads kubeconfig files: for the command line, and for parts that run outside of a pod.
 
 The format: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 
@@ -7,6 +7,8 @@ Several files are merged as kubectl does it: of two entries of one name the firs
 
 import base64
 import binascii
+import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +16,18 @@ from typing import Any, Final
 
 import yaml
 
-from vgpu.cli.failure import NO_ANSWER, WRONG_USAGE, CommandFailed
+from vgpu.domain.errors import VgpuError
 from vgpu.domain.json_types import Json
 
 MAX_SIZE: Final = 1 << 20
+
+
+class KubeconfigError(VgpuError):
+    """A kubeconfig cannot be used as it is written."""
+
+
+class UnreadableCredentials(KubeconfigError):
+    """A file that a kubeconfig names cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,15 @@ class Kubeconfig:
     user: Json = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a client shows to the API server. Everything may be empty."""
+
+    token: str = ""
+    certificate: bytes = b""
+    key: bytes = b""
+
+
 def files(environment: Mapping[str, str], home: Path) -> list[Path]:
     """Return the kubeconfig files that exist: those of `KUBECONFIG`, else the one in the home directory."""
     named = [Path(path) for path in environment.get("KUBECONFIG", "").split(":") if path]
@@ -37,16 +56,16 @@ def files(environment: Mapping[str, str], home: Path) -> list[Path]:
 
 
 def load(paths: Sequence[Path], context: str | None) -> Kubeconfig:
-    """Read files and choose a context; None chooses the current one. Raises CommandFailed."""
+    """Read files and choose a context; None chooses the current one. Raises KubeconfigError."""
     read = [_file(path) for path in paths]
     name = context or next((str(config["current-context"]) for config in read if config.get("current-context")), "")
     chosen = _entry(read, "contexts", "context", name)
     if chosen is None:
         known = ", ".join(sorted(_names(read, "contexts"))) or "none"
-        raise CommandFailed(f"--context: there is no context {name!r} in {_joined(paths)}; known: {known}", WRONG_USAGE)
+        raise KubeconfigError(f"--context: there is no context {name!r} in {_joined(paths)}; known: {known}")
     cluster = _entry(read, "clusters", "cluster", str(chosen.get("cluster", "")))
     if cluster is None or not cluster.get("server"):
-        raise CommandFailed(f"{_joined(paths)}: the cluster of context {name!r} has no server", WRONG_USAGE)
+        raise KubeconfigError(f"{_joined(paths)}: the cluster of context {name!r} has no server")
     user = _entry(read, "users", "user", str(chosen.get("user", ""))) or {}
     return Kubeconfig(name, str(chosen.get("namespace") or "default"), cluster, user)
 
@@ -58,15 +77,57 @@ def listed(entry: Json, name: str) -> list[Any]:
 
 
 def data(entry: Json, name: str) -> bytes | None:
-    """Return `NAME-data`, which is base64, or the content of the file `NAME`; None where there is neither."""
+    """Return `NAME-data`, which is base64, or the content of the file `NAME`; None where there is neither.
+
+    Raises KubeconfigError.
+    """
     try:
         if entry.get(f"{name}-data"):
             return base64.b64decode(str(entry[f"{name}-data"]), validate=True)
         return Path(str(entry[name])).read_bytes() if entry.get(name) else None
     except (binascii.Error, ValueError) as error:
-        raise CommandFailed(f"kubeconfig: {name}-data is not base64: {error}", WRONG_USAGE) from error
+        raise KubeconfigError(f"kubeconfig: {name}-data is not base64: {error}") from error
     except OSError as error:
-        raise CommandFailed(f"kubeconfig: {name}: {error}", NO_ANSWER) from error
+        raise UnreadableCredentials(f"kubeconfig: {name}: {error}") from error
+
+
+def written_credentials(user: Json) -> Credentials:
+    """Return the credentials that a user entry contains or names by files. Raises KubeconfigError."""
+    token = str(user.get("token") or "")
+    if not token and user.get("tokenFile"):
+        token = (data({"token": user["tokenFile"]}, "token") or b"").decode(errors="replace").strip()
+    certificate, key = (data(user, name) or b"" for name in ("client-certificate", "client-key"))
+    return Credentials(token, certificate, key)
+
+
+def tls_context(cluster: Json, shown: Credentials) -> ssl.SSLContext:
+    """Return a TLS context that trusts what a cluster entry says, with a client certificate. Raises KubeconfigError."""
+    authority = data(cluster, "certificate-authority")
+    try:
+        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    except (ssl.SSLError, ValueError) as error:
+        raise KubeconfigError(f"kubeconfig: the certificate authority cannot be used: {error}") from error
+    if cluster.get("insecure-skip-tls-verify") is True:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    add_certificate(context, shown)
+    return context
+
+
+def add_certificate(context: ssl.SSLContext, shown: Credentials) -> None:
+    """Load a client certificate into a TLS context, through a file in memory: Python loads certificates from files.
+
+    Raises KubeconfigError.
+    """
+    if not shown.certificate:
+        return
+    handle = os.memfd_create("client-certificate")
+    try:
+        os.write(handle, shown.certificate + b"\n" + shown.key)
+        context.load_cert_chain(f"/proc/self/fd/{handle}")
+    except (ssl.SSLError, ValueError) as error:
+        raise KubeconfigError(f"kubeconfig: the client certificate cannot be used: {error}") from error
+    finally:
+        os.close(handle)
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -74,9 +135,9 @@ def _file(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = yaml.safe_load(file.read(MAX_SIZE))
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CommandFailed(f"{path} cannot be read: {error}", WRONG_USAGE) from error
+        raise KubeconfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise CommandFailed(f"{path} is no kubeconfig", WRONG_USAGE)
+        raise KubeconfigError(f"{path} is no kubeconfig")
     return {**content, "folder": path.absolute().parent}
 
 

@@ -1,4 +1,4 @@
-"""Makes krew's archive, and the manifest with its checksum: `python manifests/krew/archive.py OUT [URL]`.
+"""Makes krew's archive, and the manifest with its checksum: `python -m release.krew OUT [URL]`.
 
 URL is where the archive will be published; without one the manifest serves for `kubectl krew install --manifest
 vgpu.yaml --archive vgpu.tar.gz` only. Equal files give an equal archive.
@@ -7,14 +7,16 @@ vgpu.yaml --archive vgpu.tar.gz` only. Equal files give an equal archive.
 import gzip
 import hashlib
 import io
-import re
 import sys
 import tarfile
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).parent
+from release import identity
+
+HERE: Final = identity.ROOT / "manifests" / "krew"
 PROGRAM: Final = "kubectl-vgpu"
+NO_VERSION: Final = "v0.0.0"
 NO_CHECKSUM: Final = "0" * 64
 NO_URL: Final = "https://example.invalid/vgpushare"
 
@@ -33,22 +35,23 @@ def archive() -> bytes:
     return packed.getvalue()
 
 
-def manifest(packed: bytes, url: str) -> str:
-    """Return the manifest of an archive that is published under a URL."""
-    (version,) = re.findall(
-        r'^__version__.*"(.+)"', (HERE.parents[1] / "vgpu" / "__init__.py").read_text(), re.MULTILINE
-    )
+def manifest(packed: bytes, url: str, tag: str) -> str:
+    """Return the manifest of an archive that is published under a URL, in krew's spelling of a version."""
     text = (HERE / "vgpu.yaml").read_text().replace(NO_CHECKSUM, hashlib.sha256(packed).hexdigest())
-    return text.replace("v0.1.0", f"v{version}").replace(NO_URL, url)
+    return text.replace(NO_VERSION, f"v{tag}").replace(NO_URL, url)
 
 
-def main(out: str, url: str = NO_URL) -> None:
+def write(folder: Path, url: str, tag: str) -> None:
     """Write both files into a folder."""
-    folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     packed = archive()
     (folder / "vgpu.tar.gz").write_bytes(packed)
-    (folder / "vgpu.yaml").write_text(manifest(packed, url))
+    (folder / "vgpu.yaml").write_text(manifest(packed, url or NO_URL, tag))
+
+
+def main(out: str, url: str = NO_URL) -> None:
+    """Write both files of this checkout's version into a folder."""
+    write(Path(out), url, identity.of_checkout().tag)
 
 
 if __name__ == "__main__":

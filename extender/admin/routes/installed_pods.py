@@ -1,0 +1,62 @@
+"""The pods of the scheduler and of the webhook: which images they run, for answers about versions."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import msgspec
+
+from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import Namespace
+
+TIMEOUT_S: Final = 5.0
+SELECTOR: Final = "app.kubernetes.io/name in (vgpu-scheduler, vgpu-webhook)"
+MOST: Final = 100
+_UNTAGGED: Final = ""
+
+
+class PodsClient(Protocol):
+    """The part of the API client that reads."""
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float) -> bytes:
+        """GET a list. Raises KubernetesError."""
+
+
+class _Container(msgspec.Struct):
+    name: str = ""
+    image: str = ""
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Pod(msgspec.Struct):
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Pod] = []
+
+
+class InstalledPods:
+    """Reads the pods of the namespace in which vgpushare is installed."""
+
+    def __init__(self, client: PodsClient, namespace: Namespace) -> None:
+        self._client = client
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+
+    async def images(self) -> dict[tuple[str, str], int]:
+        """Return how many containers run an image, by the container's name and the image; empty if it is not known."""
+        query = {"labelSelector": SELECTOR, "limit": str(MOST)}
+        try:
+            found = msgspec.json.decode(await self._client.get(self._path, query, timeout=TIMEOUT_S), type=_Pods)
+        except (KubernetesError, msgspec.DecodeError):
+            return {}
+        return Counter((container.name, container.image) for pod in found.items for container in pod.spec.containers)
+
+
+def tag(image: str) -> str:
+    """Return the tag of an image, or its digest; empty where it has neither."""
+    name, _, digest = image.partition("@")
+    return digest or name.rpartition("/")[2].partition(":")[2] or _UNTAGGED

@@ -1,0 +1,182 @@
+"""The Helm chart: the objects of the kustomizations, with values that are checked."""
+
+import difflib
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release import manifests
+from tests.manifests import chart
+from tests.manifests.chart import CHART
+from tests.manifests.objects import MANIFESTS
+from vgpu.domain.json_types import JsonObject
+
+GOLDEN = Path(__file__).parent / "golden"
+KUSTOMIZE_EQUALS = {"namespace": {"create": True}, "crds": {"keep": False}}
+HASHED = re.compile(r"vgpu-scheduler-config-[0-9a-z]{10}")
+RANDOM = re.compile(
+    r"(?<![\w.\"$-])(rand\w+|gen(?:CA|Cert|Signed|Self|Private)\w*|lookup|now|uuidv4|shuffle|getHostByName|htpasswd|bcrypt)\b"
+)
+
+
+def normalized(text: str) -> dict[chart.Key, JsonObject]:
+    """The objects, with one name for the scheduler's configuration, whose hash is another with each tool."""
+    return chart.objects(HASHED.sub("vgpu-scheduler-config-HASH", text))
+
+
+@pytest.mark.parametrize(
+    ("folder", "values"),
+    [
+        ("base", {}),
+        ("overlays/without-toolkit", {"deviceplugin": {"toolkit": False}}),
+        ("overlays/cert-manager", {"webhook": {"certificates": {"mode": "cert-manager"}}}),
+        ("overlays/prometheus-operator", {"monitoring": {"podMonitors": {"enabled": True}}}),
+    ],
+)
+def test_the_chart_makes_the_objects_of_the_kustomization(folder: str, values: dict[str, Any]) -> None:
+    ours = normalized(chart.rendered(KUSTOMIZE_EQUALS | values))
+    theirs = normalized(chart.kustomized(MANIFESTS / folder))
+    assert ours.keys() == theirs.keys()
+    for key, found in theirs.items():
+        assert ordered(ours[key]) == ordered(found), key
+
+
+def ordered(document: JsonObject) -> JsonObject:
+    """The object with lists in one order whose order means nothing: mounts, volumes and arguments."""
+    pod = document.get("spec", {}).get("template", {}).get("spec", {}) if document["kind"] != "Certificate" else {}
+    for container in pod.get("containers", ()):
+        container["volumeMounts"] = sorted(container["volumeMounts"], key=lambda mount: str(mount["mountPath"]))
+        container["args"] = sorted(container.get("args", ()))
+    if pod:
+        pod["volumes"] = sorted(pod["volumes"], key=lambda volume: str(volume["name"]))
+    return document
+
+
+def test_every_file_of_the_base_is_in_the_chart() -> None:
+    """A new file of the base, with objects that the default values leave out or not, must be read by a template."""
+    templates = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    listed = yaml.safe_load((MANIFESTS / "base" / "kustomization.yaml").read_text())["resources"]
+    assert not [name for name in listed if f"base/{name}" not in templates]
+
+
+def test_nothing_is_random_or_depends_on_the_cluster_or_the_clock() -> None:
+    templates = {path.name: path.read_text() for path in (CHART / "templates").iterdir()}
+    actions = {name: "".join(re.findall(r"\{\{-? [^/].*?\}\}", text)) for name, text in templates.items()}
+    calls = {name: RANDOM.findall(text) for name, text in actions.items()}
+    assert {name: found for name, found in calls.items() if found} == {}
+    assert chart.rendered() == chart.rendered()
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.values.yaml")), ids=lambda path: path.name.partition(".")[0])
+def test_typical_values_render_as_they_did(path: Path) -> None:
+    """What the values change in the objects, as a diff. After a wanted change delete the diff and run this twice."""
+    changed = difference(chart.rendered(), chart.rendered(yaml.safe_load(path.read_text())))
+    golden = path.with_name(path.name.replace(".values.yaml", ".diff"))
+    if not golden.exists():
+        golden.write_text(changed)
+        pytest.fail(f"{golden} is written: look at it, and run the test again")
+    assert changed == golden.read_text()
+
+
+def difference(before: str, after: str) -> str:
+    """What is other in two renderings: objects that come and go by their names, and lines of those that stay."""
+    old, new = normalized(before), normalized(after)
+    lines = [f"- {'/'.join(filter(None, key))}" for key in sorted(old.keys() - new.keys())]
+    lines += [f"+ {'/'.join(filter(None, key))}" for key in sorted(new.keys() - old.keys())]
+    for key in sorted(new):
+        texts = [yaml.safe_dump(found.get(key), width=200).splitlines() for found in (old, new)]
+        changed = list(difflib.unified_diff(texts[0] if key in old else [], texts[1], n=1, lineterm=""))[2:]
+        lines += [f"= {'/'.join(filter(None, key))}", *changed] if changed else []
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"imge": {}}, "imge"),
+        ({"image": {"tag": "a b"}}, "image/tag"),
+        ({"image": {"digests": {"webhook": "latest"}}}, "image/digests/webhook"),
+        ({"image": {"registry": "https://registry.example.com"}}, "image/registry"),
+        ({"pullSecrets": [{"name": "credentials"}]}, "pullSecrets/0"),
+        ({"labels": {"team": 1}}, "labels/team"),
+        ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),
+        ({"serviceAccounts": {"webhook": {"create": "no"}}}, "serviceAccounts/webhook/create"),
+        ({"scheduler": {"mode": "none"}}, "scheduler/mode"),
+        ({"scheduler": {"replicas": 0}}, "scheduler/replicas"),
+        ({"scheduler": {"tolerations": [{"operator": "exists"}]}}, "scheduler/tolerations/0/operator"),
+        ({"webhook": {"resources": {"limits": {"memory": "lots"}}}}, "webhook/resources/limits/memory"),
+        ({"webhook": {"certificates": {"mode": "existing"}}}, "webhook/certificates/caBundle"),
+        ({"webhook": {"topologySpreadConstraints": [{"maxSkew": 1}]}}, "webhook/topologySpreadConstraints/0"),
+        ({"deviceplugin": {"extraArgs": ["slice-mib=512"]}}, "deviceplugin/extraArgs/0"),
+        ({"networkPolicies": {"apiServer": ["192.0.2.10"]}}, "networkPolicies/apiServer/0"),
+        ({"monitoring": {"interval": "soon"}}, "monitoring/interval"),
+    ],
+)
+def test_a_bad_value_is_refused_by_its_name(values: dict[str, Any], named: str) -> None:
+    lines = chart.refused(values)
+    assert any(named in line.replace(".", "/") for line in lines), lines
+
+
+def test_every_value_has_a_schema_and_a_comment() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(paths(yaml.safe_load((CHART / "values.yaml").read_text()), schema)) == set()
+
+
+def paths(values: JsonObject, schema: JsonObject, prefix: str = "") -> list[str]:
+    """Values that the schema does not name."""
+    missing = []
+    for name, value in values.items():
+        known = schema.get("properties", {}).get(name)
+        if known is None and "additionalProperties" in schema and not schema["additionalProperties"]:
+            missing.append(f"{prefix}{name}")
+        elif isinstance(value, dict) and known is not None and "properties" in known:
+            missing += paths(value, known, f"{prefix}{name}.")
+    return missing
+
+
+def test_helm_finds_nothing_to_complain_about() -> None:
+    done = subprocess.run([chart.program(), "lint", "--strict", CHART], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[WARNING]" not in done.stdout
+
+
+def test_the_chart_names_the_images_of_the_build() -> None:
+    digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
+    image = {"registry": "registry.example.com/gpu/", "tag": "1.2.3", "digests": {"webhook": digest}}
+    text = chart.rendered({"image": image, "labels": {"team": "platform"}})
+    labels = [found["metadata"]["labels"] for found in chart.objects(text).values()]
+    assert {(label["app.kubernetes.io/version"], label["team"]) for label in labels} == {("1.2.3", "platform")}
+    assert set(re.findall(r"image: (\S*vgpushare\S*)", text)) == {
+        "registry.example.com/gpu/vgpushare-extender:1.2.3",
+        f"registry.example.com/gpu/vgpushare-webhook@{digest}",
+        "registry.example.com/gpu/vgpushare-deviceplugin:1.2.3",
+    }
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == manifests.UNSTAMPED
+
+
+def test_another_namespace_and_other_accounts_are_named_everywhere() -> None:
+    names = {
+        part: {"create": False, "name": f"my-{part}"} for part in ("extender", "scheduler", "webhook", "deviceplugin")
+    }
+    text = chart.rendered({"serviceAccounts": names}, namespace="gpu-sharing")
+    assert "vgpu-system" not in text
+    found = chart.objects(text)
+    subjects = {subject["name"] for obj in found.values() for subject in obj.get("subjects", ())}
+    assert subjects == {"my-extender", "my-scheduler", "my-webhook", "my-deviceplugin", "vgpu-admin"}
+    assert {name for kind, _, name in found if kind == "ServiceAccount"} == {"vgpu-admin"}
+    policy = json.dumps([obj for (kind, _, _), obj in found.items() if kind == "ValidatingAdmissionPolicy"])
+    assert set(re.findall(r"serviceaccount:([\w-]+:[\w-]+)", policy)) == {
+        "gpu-sharing:my-extender",
+        "gpu-sharing:my-deviceplugin",
+    }
+    workloads = [obj for (kind, _, _), obj in found.items() if kind in ("Deployment", "DaemonSet")]
+    assert {obj["spec"]["template"]["spec"]["serviceAccountName"] for obj in workloads} == {
+        "my-extender", "my-webhook", "my-deviceplugin",
+    }  # fmt: skip
+    assert text.count("--namespace=gpu-sharing") == 3

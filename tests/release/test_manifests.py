@@ -1,0 +1,32 @@
+"""Versions in manifests: a component for a build, stamped copies for a release."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from images import parts
+from release import manifests
+
+TAG = "0.2.0-dev.20261130010640.g1a2b3c4d5e6f"
+
+
+def test_a_component_names_tags_or_digests() -> None:
+    found = yaml.safe_load(manifests.component(TAG, {"webhook": "sha256:abc"}))
+    assert found["images"] == [
+        {"name": "vgpushare-extender", "newTag": TAG},
+        {"name": "vgpushare-webhook", "digest": "sha256:abc"},
+        {"name": "vgpushare-deviceplugin", "newTag": TAG},
+    ]
+    assert found["labels"] == [{"pairs": {"app.kubernetes.io/version": TAG}}]
+
+
+def test_a_stamped_copy_says_the_version_everywhere(tmp_path: Path) -> None:
+    manifests.copy(tmp_path / "manifests", TAG)
+    stamped = {path: path.read_text() for path in (tmp_path / "manifests").rglob("*.yaml")}
+    images = [f"{part.repository}:{TAG}" for part in parts.PARTS]
+    assert all(any(image in text for text in stamped.values()) for image in images)
+    left = re.compile(rf"(vgpushare-\w+:|version: ){manifests.UNSTAMPED}\b")
+    assert not [path for path, text in stamped.items() if left.search(text)]
+    crd = next(text for path, text in stamped.items() if path.name == "crd.yaml")
+    assert yaml.safe_load(crd)["metadata"]["annotations"] == {"vgpu.io/version": TAG}
