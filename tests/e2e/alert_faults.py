@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster import accounts, process
+from extender.history import folder
+from extender.history.recording import spill
 from simgpu import state_directory
 from tests.e2e.limits import test_unlimited
 from tests.e2e.monitor.part_processes import arbiter_pid
@@ -202,14 +204,14 @@ def _certificate_of_three_days(namespace: PodNamespace, _: Prometheus) -> Iterat
     lasts = signing.issue(signing.new_authority(now), ("localhost",), now).ends - now
     then = now - lasts + timedelta(days=3)
     serving = signing.issue(signing.new_authority(then), ("localhost",), then)
-    folder = cluster.work / "short-lived"
-    folder.mkdir(exist_ok=True)
-    (folder / "tls.crt").write_bytes(serving.certificate)
-    (folder / "tls.key").write_bytes(serving.key)
+    made = cluster.work / "short-lived"
+    made.mkdir(exist_ok=True)
+    (made / "tls.crt").write_bytes(serving.certificate)
+    (made / "tls.key").write_bytes(serving.key)
     command: list[str | Path] = [
         sys.executable, "-m", "webhook", f"--kubeconfig={accounts.path(cluster.work, 'vgpu-webhook')}",
         "--listen=127.0.0.1:9444", f"--metrics-listen={SHORT_LIVED}", "--certificates=files",
-        f"--tls-cert={folder}/tls.crt", f"--tls-key={folder}/tls.key",
+        f"--tls-cert={made}/tls.crt", f"--tls-key={made}/tls.key",
     ]  # fmt: skip
     webhook = process.ClusterProcess(
         "webhook-short-lived", command, cluster.within, cluster.work / "logs", cluster.maker.environment
@@ -244,8 +246,11 @@ def _process_without_limiter(namespace: PodNamespace, _: Prometheus) -> Iterator
 
 
 @contextmanager
-def _card_full(namespace: PodNamespace, scraping: Prometheus) -> Iterator[Again]:
-    """Another pod takes the card's memory, so that a pod with `spill` gets host memory."""
+def _card_full(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
+    """Another pod takes the card's memory, so that a pod with `spill` gets host memory.
+
+    The series begins with what was spilled: a counter that only grew before its first scrape.
+    """
     node = namespace.cluster.nodes[0]
     annotations = {**at(node), names.MEMORY_POLICY: "spill"}
     script = "while [ ! -e /go ]; do sleep 0.2; done; exec gpuprobe alloc 1024 --hold 0"
@@ -254,8 +259,6 @@ def _card_full(namespace: PodNamespace, scraping: Prometheus) -> Iterator[Again]
     free = node.cards[0].memory_mib
     _uninvited(namespace, "takes", free - 1024)
     namespace.running("takes")
-    name = f'{{namespace="{namespace.name}",pod="idle"}}'
-    namespace.until(lambda: scraping.query(f"vgpu_container_memory_spilled_bytes_total{name}"), "the series", 30)
     namespace.run("idle", "touch", "/go")
     yield _nothing
 
@@ -270,11 +273,13 @@ def _region_cut(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
 
 @contextmanager
 def _spill_damaged(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
+    """Lines before the last one cannot be read; at the end they would be cut off as unfinished."""
     extender = namespace.cluster.extender
     extender.stop()
-    newest = max((namespace.cluster.maker.history / "spill").iterdir(), key=lambda path: path.stat().st_mtime)
+    newest = spill.segments(folder.spill(namespace.cluster.maker.history))[-1].path
+    last = newest.read_bytes().splitlines(keepends=True)[-1]
     with newest.open("ab") as file:
-        file.write(b"this is no record\n" * 3)
+        file.write(b"this is no record\n" * 3 + last)
     extender.start()
     yield _nothing
 

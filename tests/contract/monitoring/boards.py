@@ -134,7 +134,7 @@ def _panel(number: int, panel: Panel, place: Json) -> Json:
 
 
 def _read() -> Iterator[Board]:
-    for board in yaml.safe_load((rules.FOLDER / "boards.yaml").read_text()):
+    for board in yaml.safe_load((rules.FOLDER / "boards.yaml").read_text())["dashboards"]:
         panels = tuple(
             Panel(**{**panel, "queries": tuple((query["expr"], query["legend"]) for query in panel["queries"])})
             for panel in board["panels"]

@@ -101,7 +101,7 @@ def test_hours_and_cost_of_half_a_card(
 
 
 def test_a_pod_that_was_there_for_a_part_of_the_hour_has_that_part(promtool: Path, tmp_path: Path) -> None:
-    """A quarter of an hour, and the five minutes for which Prometheus takes the last sample of a series that has ended."""
+    """A quarter of an hour, and the five minutes for which Prometheus takes the last sample of an ended series."""
     series = {
         name: f"_x89 {values.replace('2000', '14')}" if "container" in name else values
         for name, values in HALF_A_CARD.items()
