@@ -27,6 +27,8 @@ from vgpu.domain import names
 from vgpu.domain.cards.reasons import ONLY_EXPLAINED, Reason
 from vgpu.domain.identifiers import NodeName
 
+N1 = NodeName("n1")
+
 
 def text(world: World) -> str:
     return world.seen.registry.render("text/plain")[0].decode()
@@ -107,9 +109,9 @@ async def test_a_replica_that_does_not_bind_counts_no_waiting_pods(world: World)
 
 async def test_closed_cards_and_nodes_that_cannot_be_used_are_named(world: World) -> None:
     assert "vgpu_extender_closed_cards{" not in text(world)
-    uuid = world.cluster.objects.gpunodes["n1"].node.cards[0].uuid
+    uuid = world.cluster.objects.gpunodes[N1].node.cards[0].uuid
     await world.client.patch(f"{names.GPUNODES_PATH}/n1", {"spec": {"cards": [{"uuid": uuid, "cordoned": True}]}})
-    await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.cards[0].cordoned)
+    await world.until(lambda: world.cluster.objects.gpunodes[N1].node.cards[0].cordoned)
     closed = rf'closed_cards\{{gpu_index="0",gpu_uuid="{uuid}",.*node="n1",reason="CardCordoned"\}} 1'
     assert re.search(closed, text(world))
     assert "vgpu_extender_blocked_nodes{" not in text(world)
@@ -120,14 +122,14 @@ async def test_closed_cards_and_nodes_that_cannot_be_used_are_named(world: World
 async def test_a_report_of_use_that_is_late_has_an_age(world: World) -> None:
     (late,) = [declared for declared in metrics.READ if declared.metric.name == "vgpu_extender_late_report_seconds"]
     known = world.cluster.objects.gpunodes
-    uuid = known["n1"].node.cards[0].uuid
-    known["n1"] = replace(known["n1"], card_use=(ReportedCardUse(uuid, 0, 60_000, 0),))
+    uuid = known[N1].node.cards[0].uuid
+    known[N1] = replace(known[N1], card_use=(ReportedCardUse(uuid, 0, 60_000, 0),))
     now_ms = [60_000 + metrics.LATE_MS]
     parts = cast("ExtenderParts", SimpleNamespace(cluster=world.cluster, now_ms=lambda: now_ms[0]))
     assert late.read(parts) == []
     now_ms[0] = 300_000
     assert late.read(parts) == [(("n1",), 240.0)]
-    world.cluster.leases.remove(names.node_lease(NodeName("n1")))
+    world.cluster.leases.remove(names.node_lease(N1))
     assert late.read(parts) == []
 
 

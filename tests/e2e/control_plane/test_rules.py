@@ -63,7 +63,7 @@ def checked(promtool: Path, work: Path, series: dict[str, str], expected: dict[t
 
 
 def test_promtool_has_nothing_to_say_about_the_rules(promtool: Path) -> None:
-    command = [promtool, "check", "rules", "--lint=all", "--lint-fatal", *rules.SOURCES.values()]
+    command: list[str | Path] = [promtool, "check", "rules", "--lint=all", "--lint-fatal", *rules.SOURCES.values()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
