@@ -90,7 +90,6 @@ def _variable(name: str, query: str) -> Json:
         "name": name,
         "type": "query",
         "datasource": _SOURCE,
-        "definition": query,
         "query": {"query": query, "refId": name},
         "refresh": 2,
         "sort": 1,
