@@ -257,7 +257,7 @@ def _card_full(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
     namespace.create(pod("idle", container(command=("sh", "-c", script), gpu_mem=2048), annotations=annotations))
     namespace.running("idle")
     free = node.cards[0].memory_mib
-    _uninvited(namespace, "takes", free - 1024)
+    _uninvited(namespace, "takes", free - 512)
     namespace.running("takes")
     namespace.run("idle", "touch", "/go")
     yield _nothing
