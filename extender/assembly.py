@@ -32,6 +32,8 @@ from extender.history import lag
 from extender.history.recording import feed
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder
+from extender.history.reporting import prices
+from extender.history.reporting.prices import Prices
 from extender.idle import actions as idle_actions
 from extender.idle import namespaces
 from extender.idle.actions import Means
@@ -110,6 +112,8 @@ class Observers:
             client, pods, self.namespaces, self.recorder, lambda: int(clock() * 1e9), now,
             grace_s=settings.idle_grace, acts=settings.idle == "act",
         )  # fmt: skip
+        self.prices = prices.read(settings.prices) if settings.prices else Prices()
+        self.is_admin_up: Callable[[], bool | None] = lambda: None  # the admin's process is made after the actors
         self.history = Feed(history, self.cluster.objects.gpunodes, clocks.now_ms, replica)
         self.history_lag = lag.reader(history, settings.history_dir, clocks.now_ms)
         self.watches = Watches(client, jitter, self._kinds())
@@ -241,4 +245,8 @@ def _parts(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.Ext
         seen.idle,
         seen.history_lag,
         seen.clocks.monotonic,
+        seen.decisions,
+        seen.prices,
+        seen.clocks.now_ms,
+        lambda: seen.is_admin_up(),  # noqa: PLW0108 - it is replaced later
     )

@@ -1,9 +1,11 @@
 """The extender's metrics: how long the verbs take, what they answer, and what the watches and queues hold.
 
 A metric that is read is declared once, with how its value is read (`READ`); what is counted where it happens is in
-`COUNTED`. The labels have values from closed sets only: there are at most 180 series.
+`COUNTED`. The labels have values from closed sets, so that tenants add no series: there are at most 200. In addition
+there is one series for each node that cannot be used, each card that is closed, and each model with a price.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +13,20 @@ from typing import Final
 import vgpu
 from extender.effects.event_recorder import EventRecorder
 from extender.effects.node_refusals import NodeRefusals
+from extender.explain import waiting_reason
+from extender.explain.last_decisions import LastDecisions
 from extender.explain.unschedulable import UnschedulablePods
 from extender.gangs.room_holding import RoomHolding
 from extender.gangs.tracker import GangTracker
 from extender.history.lag import Lag
+from extender.history.reporting.prices import Prices
 from extender.idle.watcher import IdleWatcher
 from extender.lead.leader import Leader
 from extender.state.cluster import Cluster
+from extender.state.objects import GpuNode
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
+from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 
 Sample = tuple[tuple[str, ...], float]  # the values of the labels, and the metric's
@@ -49,6 +56,7 @@ IDLE: Final = Metric(
 
 COUNTED: Final = (VERB_SECONDS, FAILURES, UNPLACED, BINDS, IDLE)
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+LATE_MS: Final = 180_000  # nodes report each minute
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
 
 
@@ -97,6 +105,10 @@ class ExtenderParts:
         idle: idle pods that wait to be handled.
         history: how far the history's database is behind; returns None where no history is kept.
         clock: the event loop's time in seconds.
+        decisions: the last decision on each pod that no node could take.
+        prices: of cards, by model.
+        now_ms: the wall clock, Unix milliseconds.
+        is_admin_up: whether the admin REST's process runs; returns None where it is off.
     """
 
     cluster: Cluster
@@ -110,6 +122,10 @@ class ExtenderParts:
     idle: IdleWatcher
     history: Callable[[], Lag | None]
     clock: Callable[[], float]
+    decisions: LastDecisions
+    prices: Prices
+    now_ms: Callable[[], int]
+    is_admin_up: Callable[[], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +189,63 @@ def _ages(parts: ExtenderParts) -> list[Sample]:
     return [((name,), parts.clock() - heard_at) for name, heard_at in heard if heard_at is not None]
 
 
+def _pending(parts: ExtenderParts) -> list[Sample]:
+    """Count waiting pods by reason, where this replica binds: the other one is not asked, and knows no reasons."""
+    if parts.leader.refusal():
+        return []
+    pods = parts.cluster.objects.pods
+    counted = Counter(waiting_reason.of(pods[uid], parts.decisions.get(uid)) for uid in parts.cluster.objects.waiting)
+    return _by_label({reason: counted[reason] for reason in waiting_reason.ALL})
+
+
+def _blocked_nodes(parts: ExtenderParts) -> list[Sample]:
+    states = parts.cluster.states
+    judged = [(name, states.blocked(name)) for name in parts.cluster.objects.gpunodes]
+    return [((name, str(reason)), 1) for name, reason in judged if reason is not None]
+
+
+def _late_reports(parts: ExtenderParts) -> list[Sample]:
+    now_ms, states = parts.now_ms(), parts.cluster.states
+    ages = [(name, _report_age_ms(gpunode, now_ms)) for name, gpunode in parts.cluster.objects.gpunodes.items()]
+    return [((name,), age / 1000) for name, age in ages if age > LATE_MS and states.blocked(name) is None]
+
+
+def _report_age_ms(gpunode: GpuNode, now_ms: int) -> int:
+    """Return the age of a node's newest report, or 0 where it is not late, or where there never was one."""
+    reports = gpunode.card_use
+    if not reports or any(now_ms - use.until_ms <= LATE_MS for use in reversed(reports)):
+        return 0
+    return now_ms - max(use.until_ms for use in reports)
+
+
+def _closed_cards(parts: ExtenderParts) -> list[Sample]:
+    gpunodes = parts.cluster.objects.gpunodes.values()
+    cards = [(gpunode.node.name, card) for gpunode in gpunodes for card in gpunode.node.cards]
+    return [
+        ((node, card.uuid, str(card.index), card.model, str(reason)), 1)
+        for node, card in cards
+        if (reason := _closed_for(card)) is not None
+    ]
+
+
+def _closed_for(card: Card) -> Reason | None:
+    """Return why a card takes no new containers, or whole-card ones only, whatever is free on it."""
+    if not card.healthy:
+        return Reason.CARD_UNHEALTHY
+    if card.cordoned:
+        return Reason.CARD_CORDONED
+    return Reason.CARD_EXCLUSIVE if card.exclusive_process else None
+
+
+def _admin_up(parts: ExtenderParts) -> list[Sample]:
+    is_up = parts.is_admin_up()
+    return [] if is_up is None else [((), is_up)]
+
+
+def _prices(parts: ExtenderParts) -> list[Sample]:
+    return [((model, parts.prices.currency), price) for model, price in parts.prices.card_hour.items()]
+
+
 READ: Final = (
     _gauge("vgpu_extender_info", "1, with the version of the extender", lambda _: [((vgpu.__version__,), 1)],
            ("version",)),
@@ -180,6 +253,21 @@ READ: Final = (
     _gauge("vgpu_extender_objects", "Objects in memory, by kind", _objects, ("kind",)),
     _gauge("vgpu_extender_reservations", "Pods whose Binding is in flight",
            lambda parts: [((), len(parts.cluster.reservations))]),
+    _gauge("vgpu_extender_pending_pods",
+           "Pods that wait for a node, by the first reason of the last decision (NotTried: none yet); no value while "
+           "this replica does not bind", _pending, ("reason",)),
+    _gauge("vgpu_extender_blocked_nodes", "1 for a node with GPUs that no pod is placed on, and why", _blocked_nodes,
+           ("node", "reason")),
+    _gauge("vgpu_extender_late_report_seconds",
+           "Age of a node's last report of what its cards used, by the node's clock, where it is above three minutes "
+           "and the device plugin renews its Lease", _late_reports, ("node",)),
+    _gauge("vgpu_extender_closed_cards",
+           "1 for a card that takes no new containers (CardUnhealthy, CardCordoned), or containers with the whole card "
+           "only (CardExclusive)", _closed_cards, ("node", "gpu_uuid", "gpu_index", "model", "reason")),
+    _gauge("vgpu_extender_admin_up", "1 while the process of the admin REST runs; no value where it is off", _admin_up),
+    _gauge("vgpu_extender_card_hour_price",
+           "Price of a card for an hour, by model, of the setting prices; model is default for models that it does not "
+           "list", _prices, ("model", "currency")),
     _gauge("vgpu_extender_gangs",
            "Gangs by state: waiting, planned (cards are reserved), partial (some pods are bound), started",
            lambda parts: _by_label(parts.gangs.known.count_by_phase()), ("state",)),

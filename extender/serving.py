@@ -93,6 +93,8 @@ async def _serve(
         )
         listener = listening.listen(settings.host, settings.port)
         admin = _admin_process(seen, leadership, recorder, machine, admin_child)
+        if admin:
+            seen.is_admin_up = admin.is_running
         administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.HttpServer(_config(settings, acting.verbs, seen, machine.perf_counter))

@@ -25,6 +25,7 @@ with extras.needed("cluster", by="webhook"):
     from vgpu.domain import names
     from vgpu.domain.errors import VgpuError
     from webhook import app, cluster_cards
+    from webhook import metrics as webhook_metrics
     from webhook.certificates import renewal
     from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa
     from webhook.cluster_cards import ClusterCards
@@ -58,6 +59,7 @@ async def _serve(settings: WebhookSettings, client: KubernetesClient, folder: Pa
     key_pair, certificates = _certificates(settings, client, folder)
     registry = Registry()
     metrics = ReviewMetrics(registry, time.monotonic)
+    registry.add(lambda: webhook_metrics.certificate(key_pair.ends))
     application = app.create(_rules(settings, cards), watch.synced.is_set, metrics)
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch.run())

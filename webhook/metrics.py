@@ -1,9 +1,10 @@
 """The webhook's metrics: how long the reviews take, and how they are answered."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from typing import Final, TypeVar
 
-from vgpu.adapters.metrics import Metric, MetricKind, Registry
+from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from webhook.admission import ReviewOutcome
 
 T = TypeVar("T")
@@ -17,9 +18,20 @@ REVIEWS: Final = Metric(
     "Reviews by outcome: allowed, changed (allowed with a patch), denied, unreadable (denied)",
     ("outcome",),
 )
-CATALOGUE: Final = (REVIEW_SECONDS, REVIEWS)
+CERTIFICATE_END: Final = Metric(
+    "vgpu_webhook_certificate_end_timestamp_seconds",
+    MetricKind.GAUGE,
+    "Unix time at which the certificate expires that the API server is shown; no value before there is one",
+)
+CATALOGUE: Final = (REVIEW_SECONDS, REVIEWS, CERTIFICATE_END)
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3)
 PATHS: Final = ("mutate", "validate")
+
+
+def certificate(ends: Callable[[], datetime | None]) -> Iterable[MetricFamily]:
+    """Return when the serving certificate expires; `ends` is asked for it."""
+    at = ends()
+    return [MetricFamily(CERTIFICATE_END, [((), at.timestamp())] if at is not None else [])]
 
 
 class ReviewMetrics:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import PodUid
 
@@ -25,6 +26,11 @@ class LastDecision:
     attempts: int
     reasons: Mapping[Reason, int]
 
+    @property
+    def first(self) -> Reason | None:
+        """The reason that people need first; None where no node was refused."""
+        return next((reason for reason, _ in reasons.ordered(self.reasons)), None)
+
 
 class LastDecisions:
     """Keeps the decisions of the 10,000 pods that were refused last. `now_ms` is the wall clock."""
@@ -33,13 +39,17 @@ class LastDecisions:
         self._now_ms = now_ms
         self._by_uid: OrderedDict[PodUid, LastDecision] = OrderedDict()
 
-    def refused(self, uid: PodUid, reasons: Mapping[Reason, int]) -> None:
-        """Take an answer by which no node can take a pod."""
+    def refused(self, uid: PodUid, counted: Mapping[Reason, int]) -> None:
+        """Take an answer by which no node can take a pod: how many nodes were refused for each reason."""
         before = self._by_uid.get(uid)
-        self._by_uid[uid] = LastDecision(self._now_ms(), before.attempts + 1 if before else 1, reasons)
+        self._by_uid[uid] = LastDecision(self._now_ms(), before.attempts + 1 if before else 1, counted)
         self._by_uid.move_to_end(uid)
         if len(self._by_uid) > MAX_PODS:
             self._by_uid.popitem(last=False)
+
+    def get(self, uid: PodUid) -> LastDecision | None:
+        """Return the last decision on a pod; None where there was none."""
+        return self._by_uid.get(uid)
 
     def known(self) -> dict[PodUid, LastDecision]:
         """Return the decisions by the UID of their pod."""

@@ -92,14 +92,16 @@ class NodeStates:
 
     def usable(self, node: NodeName) -> NodeState | Reason:
         """Return what is taken of a node's cards now, or why the node cannot be used."""
+        return self.blocked(node) or self.of(node)
+
+    def blocked(self, node: NodeName) -> Reason | None:
+        """Return why a node cannot be used whatever is free on it; None where it can."""
         gpunode = self._objects.gpunodes.get(node)
         if gpunode is None or not gpunode.node.cards:
             return Reason.NO_INVENTORY
         if self.is_plugin_away(node):
             return Reason.PLUGIN_AWAY
-        if gpunode.node.slice_mib != self._slice_mib:
-            return Reason.SLICE_SIZE_MISMATCH
-        return self.of(node)
+        return Reason.SLICE_SIZE_MISMATCH if gpunode.node.slice_mib != self._slice_mib else None
 
     def is_plugin_away(self, node: NodeName) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""

@@ -100,6 +100,12 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         return HostPod(self.uid, NO_NODE if self.is_terminal else self.node, self.host)
 
     @property
+    def waits_for_node(self) -> bool:
+        """Whether the pod asks for GPUs, or tries to, and has no node."""
+        has_begun = self.node or self.is_terminal or self.scheduling.is_terminating
+        return not has_begun and (self.parsed.request is not None or bool(self.parsed.problems))
+
+    @property
     def reference(self) -> dict[str, str]:
         """The reference for an Event about this object."""
         name = {"namespace": self.namespace, "name": self.name}

@@ -23,6 +23,7 @@ class ObjectStore:
         self.nominations = Nominations()
         self.gangs = GangMembers()
         self.jobs = JobPods()
+        self.waiting: dict[PodUid, None] = {}  # pods without a node, in the order in which they came
         self._running: dict[NodeName, dict[PodUid, WatchedPod]] = {}
         self._bound_at: dict[PodUid, int] = {}
         self._deleted: OrderedDict[PodUid, None] = OrderedDict()
@@ -38,6 +39,10 @@ class ObjectStore:
         self.nominations.put(pod)
         self.gangs.put(pod)
         self.jobs.put(pod)
+        if pod.waits_for_node:
+            self.waiting[pod.uid] = None
+        else:
+            self.waiting.pop(pod.uid, None)
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
 
@@ -48,6 +53,7 @@ class ObjectStore:
             self._unindex(before)
         self.nominations.remove(uid)
         self.gangs.remove(uid)
+        self.waiting.pop(uid, None)
         self.jobs.remove(uid)
         self._bound_at.pop(uid, None)
         self._deleted[uid] = None

@@ -36,7 +36,10 @@ def normalized(text: str) -> dict[chart.Key, JsonObject]:
         ("base", {}),
         ("overlays/without-toolkit", {"deviceplugin": {"toolkit": False}}),
         ("overlays/cert-manager", {"webhook": {"certificates": {"mode": "cert-manager"}}}),
-        ("overlays/prometheus-operator", {"monitoring": {"podMonitors": {"enabled": True}}}),
+        (
+            "overlays/prometheus-operator",
+            {"monitoring": {part: {"enabled": True} for part in ("podMonitors", "rules", "dashboards")}},
+        ),
     ],
 )
 def test_the_chart_makes_the_objects_of_the_kustomization(folder: str, values: dict[str, Any]) -> None:

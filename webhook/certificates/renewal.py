@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
+from cryptography import x509
+
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import VgpuError
 from webhook.certificates import ca_objects, ca_rotation, signing
@@ -115,6 +117,13 @@ class KeyPairFiles:
     def load(self, context: ssl.SSLContext) -> None:
         """Load both files into a TLS context, which may be in use."""
         context.load_cert_chain(self.certificate, self.key)
+
+    def ends(self) -> datetime | None:
+        """Return when the first certificate of the file expires; None where there is none that can be read."""
+        try:
+            return x509.load_pem_x509_certificate(self.certificate.read_bytes()).not_valid_after_utc
+        except (OSError, ValueError):
+            return None
 
 
 async def wait_for_certificate(

@@ -86,8 +86,7 @@ def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
 
 def is_pending(pod: WatchedPod) -> bool:
     """Whether a pod waits for a node."""
-    has_begun = pod.node or pod.is_terminal or pod.scheduling.is_terminating
-    return not has_begun and (pod.parsed.request is not None or bool(pod.parsed.problems))
+    return pod.waits_for_node
 
 
 def asked_mib(request: PodRequest | None) -> int:

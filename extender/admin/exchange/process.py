@@ -43,6 +43,11 @@ class AdminProcess:
         self._log_level = log_level
         self._answers = answers
         self._first = first
+        self._is_running = False
+
+    def is_running(self) -> bool:
+        """Whether a process runs now, and has been given its settings."""
+        return self._is_running
 
     async def run(self) -> None:
         """Keep the process running until cancelled; then close its socket, on which it ends."""
@@ -66,8 +71,10 @@ class AdminProcess:
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
             writer.write(pickle_frames.encode(self._start))
+            self._is_running = True
             await self._answers().serve(reader, writer)
         finally:
+            self._is_running = False
             writer.transport.abort()
 
 

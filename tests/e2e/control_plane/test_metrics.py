@@ -1,84 +1,28 @@
 """Metrics on the real cluster, scraped by a real Prometheus, against their sources."""
 
-import json
 import subprocess
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from cluster import api, missing, parts, process, wait
+from cluster import missing, wait
 from cluster.programs import prometheus
 from simgpu import usage
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
+from tests.e2e.prometheus import Prometheus
 from vgpu.domain.quantity import MIB
 
 pytestmark = pytest.mark.e2e
-
-ADDRESS = "127.0.0.1:9090"
-CONFIG = """
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
-scrape_configs:
-  - job_name: vgpushare
-    static_configs:
-      - targets: {targets}
-"""
-
-
-class Prometheus:
-    """A Prometheus that scrapes every part of a cluster each second."""
-
-    def __init__(self, namespace: PodNamespace, folder: Path, work: Path) -> None:
-        cluster = namespace.cluster
-        ports = [f"{node.name}:{parts.METRICS_PORT}" for node in cluster.nodes]
-        self.targets = ["127.0.0.1:9874", "127.0.0.1:9873", *ports]
-        (work / "prometheus.yml").write_text(CONFIG.format(targets=json.dumps(self.targets)))
-        flags = [f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data"]
-        command = [str(folder / "prometheus"), *flags, f"--web.listen-address={ADDRESS}"]
-        self.process = process.ClusterProcess("prometheus", command, cluster.within, work)
-        self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), timeout=5)
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series of an expression now."""
-        answer = self._http.get(f"http://{ADDRESS}/api/v1/query", params={"query": expression}).raise_for_status()
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
-        return found
-
-    def value(self, expression: str) -> float | None:
-        """The value of an expression that has one series."""
-        found = self.query(expression)
-        return float(found[0]["value"][1]) if len(found) == 1 else None
-
-    def has(self, expression: str, value: float) -> bool:
-        """Whether an expression has one series with this value."""
-        return self.value(expression) == value
-
-    def text(self, target: str) -> str:
-        """What a part serves."""
-        return self._http.get(f"http://{target}/metrics").text
-
-    def close(self) -> None:
-        """End it."""
-        self._http.close()
-        self.process.stop()
-
-    def are_all_up(self) -> bool:
-        """Whether every target was scraped."""
-        try:
-            return self.value("sum(up)") == len(self.targets)
-        except (httpx.TransportError, httpx.HTTPStatusError):  # 503 while it starts
-            return False
 
 
 @pytest.fixture
 def scraping(namespace: PodNamespace, tmp_path: Path) -> Iterator[Prometheus]:
     try:
-        made = Prometheus(namespace, prometheus.PROGRAMS.ensure(), tmp_path)
+        made = Prometheus(namespace.cluster, prometheus.PROGRAMS.ensure(), tmp_path)
     except missing.Missing as lacking:
         pytest.skip(str(lacking))
     made.process.start()
