@@ -23,6 +23,7 @@ OTHERS = {
         "grep",
         "head",
         "helm",
+        "nice",
         "nsenter",
         "oc",
         "pip",
