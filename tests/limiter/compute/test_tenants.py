@@ -182,8 +182,12 @@ def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, 
 
 @pytest.fixture
 def queuing_tenants(tenants: Tenants) -> tuple[Tenant, Tenant]:
-    """Two containers whose launches are queued ahead of their turns."""
-    both = tenants.add(50, "burst"), tenants.add(50, "burst")
+    """Two containers whose launches are queued ahead of their turns.
+
+    Turns that are held jointly have no queue: beside a container with a fixed share none are (ADR 153).
+    """
+    tenants.add(2, "fixed").session.tell("launches.feed(500, 300)")
+    both = tenants.add(45, "burst"), tenants.add(45, "burst")
     assert reached(lambda: min(tenants.feed(*both, us=50, seconds=0.5)) > 0.1)
     assert all(queued_launches(tenant) for tenant in both)
     return both
