@@ -1,12 +1,10 @@
 """`python -m images build|scheduler|lock` (`make images`, `make lock-images`)."""
 
 import argparse
-import dataclasses
 import os
 import platform
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 from images import build, debian, oci, scheduler, wheels
@@ -52,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _build(arguments: argparse.Namespace) -> None:
     builder = build.Builder(CACHE, platform.machine(), arguments.mirror)
-    source = _source()
+    source = identity.of_build(os.environ)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for architecture in arguments.architecture:
         with tempfile.TemporaryDirectory() as scratch:
@@ -60,13 +58,6 @@ def _build(arguments: argparse.Namespace) -> None:
                 target = _write(built.image, arguments.out)
                 target.with_suffix(".cdx.json").write_text(built.materials)
     (arguments.out / "kustomization.yaml").write_text(manifests.component(source.tag))
-
-
-def _source() -> identity.BuildIdentity:
-    """Return what the checkout builds; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
-    found = identity.of_checkout()
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    return dataclasses.replace(found, time=datetime.fromtimestamp(int(epoch), UTC)) if epoch else found
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:

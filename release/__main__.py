@@ -1,11 +1,9 @@
 """`python -m release OUT` (`make release`)."""
 
 import argparse
-import dataclasses
 import os
 import platform
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from images import build, debian
@@ -20,20 +18,13 @@ def main() -> None:
     parser.add_argument("--architecture", nargs="+", choices=debian.ARCHITECTURES, default=list(debian.ARCHITECTURES))
     parser.add_argument("--krew-url", default="", help="where the archive of the kubectl plugin will be published")
     arguments = parser.parse_args()
-    source = _source()
+    source = identity.of_build(os.environ)
     if arguments.out.exists() and any(arguments.out.iterdir()):
         parser.error(f"{arguments.out} is not empty")
     os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
     builder = build.Builder(CACHE, platform.machine())
     publish.publish(arguments.out, source, builder, arguments.architecture, arguments.krew_url)
     sys.stdout.write((arguments.out / publish.CHECKSUMS).read_text())
-
-
-def _source() -> identity.BuildIdentity:
-    """Return what the checkout builds; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
-    found = identity.of_checkout()
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    return dataclasses.replace(found, time=datetime.fromtimestamp(int(epoch), UTC)) if epoch else found
 
 
 if __name__ == "__main__":

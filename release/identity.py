@@ -11,7 +11,8 @@ hatchling loads this file by its path when it builds: it imports nothing that ha
 import hashlib
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -80,6 +81,16 @@ def of_checkout(root: Path = ROOT) -> BuildIdentity:
         return BuildIdentity(written.read_text().strip())
     (release,) = _RELEASE.findall((root / "vgpu" / "__init__.py").read_text())
     return identify(release, _of_git(root) or archived((root / ARCHIVED).read_text()))
+
+
+def of_build(environment: Mapping[str, str]) -> BuildIdentity:
+    """Return what this checkout builds; SOURCE_DATE_EPOCH of reproducible builds replaces its time.
+
+    https://reproducible-builds.org/specs/source-date-epoch/
+    """
+    found = of_checkout()
+    epoch = environment.get("SOURCE_DATE_EPOCH")
+    return replace(found, time=datetime.fromtimestamp(int(epoch), UTC)) if epoch else found
 
 
 def version() -> str:

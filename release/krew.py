@@ -4,49 +4,32 @@ URL is where the archive will be published; without one the manifest serves for 
 vgpu.yaml --archive vgpu.tar.gz` only. Equal files give an equal archive.
 """
 
-import gzip
 import hashlib
-import io
 import sys
-import tarfile
 from pathlib import Path
 from typing import Final
 
-from release import identity
+from release import archives, identity
 
 HERE: Final = identity.ROOT / "manifests" / "krew"
-PROGRAM: Final = "kubectl-vgpu"
+MANIFEST: Final = "vgpu.yaml"
 NO_VERSION: Final = "v0.0.0"
 NO_CHECKSUM: Final = "0" * 64
 NO_URL: Final = "https://example.invalid/vgpushare"
 
 
-def archive() -> bytes:
-    """Return the archive, with one file: bin/kubectl-vgpu."""
-    content = (HERE / PROGRAM).read_bytes()
-    entry = tarfile.TarInfo(f"bin/{PROGRAM}")
-    entry.size, entry.mode = len(content), 0o755
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as zipped,
-        tarfile.TarFile(fileobj=zipped, mode="w") as tar,
-    ):
-        tar.addfile(entry, io.BytesIO(content))
-    return packed.getvalue()
-
-
 def manifest(packed: bytes, url: str, tag: str) -> str:
     """Return the manifest of an archive that is published under a URL, in krew's spelling of a version."""
-    text = (HERE / "vgpu.yaml").read_text().replace(NO_CHECKSUM, hashlib.sha256(packed).hexdigest())
+    text = (HERE / MANIFEST).read_text().replace(NO_CHECKSUM, hashlib.sha256(packed).hexdigest())
     return text.replace(NO_VERSION, f"v{tag}").replace(NO_URL, url)
 
 
 def write(folder: Path, url: str, tag: str) -> None:
     """Write both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    packed = archive()
-    (folder / "vgpu.tar.gz").write_bytes(packed)
-    (folder / "vgpu.yaml").write_text(manifest(packed, url or NO_URL, tag))
+    packed = folder / "vgpu.tar.gz"
+    archives.write(packed, HERE, "bin", left_out=[MANIFEST])
+    (folder / MANIFEST).write_text(manifest(packed.read_bytes(), url or NO_URL, tag))
 
 
 def main(out: str, url: str = NO_URL) -> None:

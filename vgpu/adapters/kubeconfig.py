@@ -109,15 +109,12 @@ def tls_context(cluster: Json, shown: Credentials) -> ssl.SSLContext:
         raise KubeconfigError(f"kubeconfig: the certificate authority cannot be used: {error}") from error
     if cluster.get("insecure-skip-tls-verify") is True:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    add_certificate(context, shown)
+    _add_certificate(context, shown)
     return context
 
 
-def add_certificate(context: ssl.SSLContext, shown: Credentials) -> None:
-    """Load a client certificate into a TLS context, through a file in memory: Python loads certificates from files.
-
-    Raises KubeconfigError.
-    """
+def _add_certificate(context: ssl.SSLContext, shown: Credentials) -> None:
+    """Load a client certificate into a TLS context, through a file in memory: Python loads certificates from files."""
     if not shown.certificate:
         return
     handle = os.memfd_create("client-certificate")

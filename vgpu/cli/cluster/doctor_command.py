@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -13,10 +13,12 @@ from vgpu.cli.cluster.bundle import archive, collect
 from vgpu.cli.cluster.bundle.collect import BundleSources
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format, document_text, rows_text
-from vgpu.cli.cluster.rest import Rest, RestEndpoint
+from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
 from vgpu.domain import printable
+
+T = TypeVar("T")
 
 
 def add(app: typer.Typer, environment: Mapping[str, str], home: Path, now: Callable[[], datetime]) -> None:
@@ -41,10 +43,12 @@ def add(app: typer.Typer, environment: Mapping[str, str], home: Path, now: Calla
         With --bundle, answers of the admin REST, the installation's objects, logs and metrics are written to a file,
         with your own rights; what you may not read is left out, and named.
         """
+        opened = _attempted(lambda: RestSession.open(chosen, environment, home))
         if bundle is not None:
-            path = archive.path_of(bundle, now())
-            outcome.or_fail("doctor", lambda: _write_bundle(path, chosen, environment, home, now()))
-        session = outcome.or_fail("doctor", lambda: RestSession.open(chosen, environment, home))
+            admin = str(opened) if isinstance(opened, CommandFailed) else opened.rest
+            asked = BundleSources(admin, _api_server(chosen, environment, home), chosen.admin_namespace)
+            outcome.or_fail("doctor", lambda: _write_bundle(bundle, asked, now()))
+        session = outcome.or_fail("doctor", lambda: _succeeded(opened))
         found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
         typer.echo(_text(found, output, colour=session.colour), nl=False)
         if any(finding["severity"] == "error" for finding in found["findings"]):
@@ -62,9 +66,8 @@ def _text(found: Any, output: Format, *, colour: bool) -> str:
     return f"{people.rstrip()}\n"
 
 
-def _write_bundle(path: Path, chosen: ServerChoice, environment: Mapping[str, str], home: Path, at: datetime) -> None:
-    admin = _opened(lambda: endpoint.find(chosen, environment, home).endpoint)
-    asked = BundleSources(admin, _api_server(chosen, environment, home), chosen.admin_namespace)
+def _write_bundle(wanted: Path, asked: BundleSources, at: datetime) -> None:
+    path = archive.path_of(wanted, at)
     bundle = collect.write(path, asked, at, lambda what: _say(f"collecting {what}"))
     for line in collect.said(bundle, path, path.stat().st_size):
         _say(line)
@@ -74,15 +77,22 @@ def _api_server(chosen: ServerChoice, environment: Mapping[str, str], home: Path
     """Return a client of the server's own cluster: the current context may be of another one."""
     if endpoint.is_direct(chosen, environment):
         return "the server was named by --server or VGPU_SERVER; give --kubeconfig or --context instead"
-    return _opened(lambda: endpoint.api_server(chosen, environment, home).endpoint)
+    found = _attempted(lambda: endpoint.api_server(chosen, environment, home))
+    return str(found) if isinstance(found, CommandFailed) else Rest(found.endpoint)
 
 
-def _opened(find: Callable[[], RestEndpoint]) -> Rest | str:
-    """Return a client, or why there is none."""
+def _attempted(work: Callable[[], T]) -> T | CommandFailed:
+    """Return what the work returns, or its failure: a bundle is written all the same."""
     try:
-        return Rest(find())
+        return work()
     except CommandFailed as error:
-        return str(error)
+        return error
+
+
+def _succeeded(found: T | CommandFailed) -> T:
+    if isinstance(found, CommandFailed):
+        raise found
+    return found
 
 
 def _say(line: str) -> None:

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from vgpu.cli.cluster import endpoint
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain import names
+from vgpu.domain.asks import request
 from vgpu.domain.identifiers import Namespace
+from vgpu.domain.json_types import Json
 
 _NVIDIA: Final = "nvidia.com/"  # https://github.com/NVIDIA/k8s-device-plugin
 
@@ -25,7 +27,7 @@ def look_up(chosen: ServerChoice, environment: Mapping[str, str], home: Path, na
         return ""
 
 
-def words(pod: Mapping[str, Any]) -> str:
+def words(pod: Json) -> str:
     """Return why vgpushare does not place a pod, and what to write for a card of its own."""
     metadata = pod.get("metadata") or {}
     name = f"pod {metadata.get('namespace')}/{metadata.get('name')}"
@@ -39,10 +41,8 @@ def words(pod: Mapping[str, Any]) -> str:
     )
 
 
-def _of_nvidia(pod: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    spec = pod.get("spec") or {}
-    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
-        resources = container.get("resources") or {}
-        for resource, amount in {**(resources.get("requests") or {}), **(resources.get("limits") or {})}.items():
+def _of_nvidia(pod: Json) -> Iterator[tuple[str, str]]:
+    for _, _, container in request.containers_of(pod):
+        for resource, amount in request.amounts(container).items():
             if resource.startswith(_NVIDIA):
                 yield resource, amount

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Server:
         self.failures: dict[str, BaseException] = {}  # by request, before or after it is carried out
         self.queries: list[Mapping[str, Any]] = []
 
-    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Any:
+    def get(self, path: str, query: Mapping[str, str | int | Sequence[str]] | None = None) -> Any:
         if path.startswith("/api/v1/namespaces/team/pods/"):
             return self.get_pod(path)
         assert path in ("/api/v1/pods", "/api/v1/namespaces/team/pods")

@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import vgpu
+from vgpu.cli.cluster import object_pages
 from vgpu.cli.cluster.bundle import archive, redaction, sources
 from vgpu.cli.cluster.bundle.archive import Archive
 from vgpu.cli.cluster.bundle.sources import Source
@@ -16,7 +18,6 @@ from vgpu.cli.failure import NO_ANSWER, CommandFailed
 
 MAX_ITEMS: Final = 20_000  # of a list
 MAX_TEXT: Final = 16 << 20
-_PAGE: Final = 500
 _ABOUT: Final = """\
 What vgpushare's parts say of themselves, for a support case. index.json says where each file comes from, what was
 removed from it, and what could not be had.
@@ -127,21 +128,10 @@ def _of_rest(admin: Rest, source: Source) -> Any:
 
 
 def _of_api(api: Rest, source: Source) -> Any:
-    """Return an object of the API server, or the items of a list, page by page.
-
-    https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
-    """
+    """Return an object of the API server, or the first items of a list."""
     if not source.is_list:
         return api.get(source.path, source.query)
-    items: list[Any] = []
-    query: dict[str, str | int | Sequence[str]] = {**source.query, "limit": _PAGE}
-    while len(items) < MAX_ITEMS:
-        page = api.get(source.path, query)
-        items += page.get("items") or ()
-        query["continue"] = (page.get("metadata") or {}).get("continue") or ""
-        if not query["continue"]:
-            break
-    return items
+    return list(islice(object_pages.items(api, source.path, source.query), MAX_ITEMS))
 
 
 def _json(value: Any) -> bytes:

@@ -6,11 +6,13 @@ again from its own manifest. Before that, the API server says by a dry run wheth
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from limiter.host import Host
+from vgpu.cli.cluster import object_pages
+from vgpu.cli.cluster.object_pages import ListingApi
 from vgpu.cli.cluster.readmit import quota_refusals
 from vgpu.cli.cluster.readmit.pod_replacement import Pod, PodReplacement, ReplacementApi
 from vgpu.cli.cluster.readmit.saved_manifests import NothingChanged
@@ -21,7 +23,6 @@ from vgpu.domain.asks import aliases
 Act = Callable[[Pod], str]  # returns what was done
 Keep = Callable[[Pod, str], AbstractContextManager[None]]  # of a manifest, and its old pod's UID
 
-_PAGE: Final = 500
 _ASKED: Final = frozenset(names.USER_RESOURCES) | aliases.MARKER_NAMES
 _ADDED: Final = frozenset(names.KUBELET_RESOURCES)
 _SERVERS: Final = (  # fields that the API server fills in
@@ -30,21 +31,11 @@ _SERVERS: Final = (  # fields that the API server fills in
 )
 
 
-def waiting(api: ReplacementApi, namespace: str | None) -> list[Pod]:
+def waiting(api: ListingApi, namespace: str | None) -> list[Pod]:
     """Return the pods of a namespace, or of all, that wait because the webhook has not admitted them."""
-    return [pod for pod in _pods(api, namespace) if is_unadmitted(pod)]
-
-
-def _pods(api: ReplacementApi, namespace: str | None) -> Iterator[Pod]:
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    query: dict[str, str | int] = {"limit": _PAGE, "fieldSelector": "spec.nodeName=,status.phase=Pending"}
-    while True:
-        page = api.get(path, query)
-        yield from page["items"]
-        following = page["metadata"].get("continue")
-        if not following:
-            return
-        query = {**query, "continue": following}
+    pods = object_pages.items(api, path, {"fieldSelector": "spec.nodeName=,status.phase=Pending"})
+    return [pod for pod in pods if is_unadmitted(pod)]
 
 
 def is_unadmitted(pod: Pod) -> bool:
