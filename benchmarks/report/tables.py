@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from benchmarks import (
@@ -331,6 +332,11 @@ def interval(row: ResultRow) -> str:
     return f"{number(row.details['low'], 2)} to {number(row.details['high'], 2)}" if "low" in row.details else ""
 
 
+def percentiles(label: str, row_id: Callable[[str], str]) -> tuple[Line, Line]:
+    """Return the lines of a figure: its percentiles, and the ratio of p99; `row_id` makes the ID of a row of them."""
+    return Line(label, (row_id("p50"), row_id("p99"))), Line(f"{label}, ratio of p99", (row_id("ratio"),))
+
+
 HISTORY_FAULTS: Final = ReportTable(
     "history_faults",
     DETAILS,
@@ -343,10 +349,7 @@ HISTORY_FAULTS: Final = ReportTable(
             ("SQLite, file system full", "sqlite-disk-full"),
             ("PostgreSQL, killed", "postgresql-killed"),
         )
-        for line in (
-            Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{cut}" for cut in ("p50", "p99"))),
-            Line(f"{verb}: {label}, ratio of p99", (f"history-faults.{case}.{verb}.ratio",)),
-        )
+        for line in percentiles(f"{verb}: {label}", partial("history-faults.{}.{}.{}".format, case, verb))
     ),
 )
 
@@ -358,10 +361,7 @@ ADMIN_LOAD: Final = ReportTable(
     tuple(
         line
         for label, kind in (("none", "none"), ("100 open pages with live updates", "pages"))
-        for line in (
-            Line(label, tuple(admin_load.row_id(kind, cut) for cut in ("p50", "p99"))),
-            Line(f"{label}, ratio of p99", (admin_load.row_id(kind, "ratio"),)),
-        )
+        for line in percentiles(label, partial(admin_load.row_id, kind))
     ),
 )
 

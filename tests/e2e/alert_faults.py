@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster import accounts, process
+from cluster.cluster import GpuCluster
+from cluster.parts import ClusterPart
 from extender.history import folder
 from extender.history.recording import spill
 from simgpu import state_directory
@@ -42,32 +44,21 @@ def _nothing() -> None:
     """Do nothing more while the fault lasts."""
 
 
-@contextmanager
-def _extender_down(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
-    namespace.cluster.extender.stop()
-    try:
-        yield _nothing
-    finally:
-        namespace.cluster.extender.start()
+def _second_plugin(cluster: GpuCluster) -> ClusterPart:
+    return cluster.plugins[1]
 
 
-@contextmanager
-def _webhook_down(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
-    namespace.cluster.webhook.stop()
-    try:
-        yield _nothing
-    finally:
-        namespace.cluster.webhook.start()
+def _stopped(part_of: Callable[[GpuCluster], ClusterPart]) -> Fault:
+    @contextmanager
+    def fault(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
+        part = part_of(namespace.cluster)
+        part.stop()
+        try:
+            yield _nothing
+        finally:
+            part.start()
 
-
-@contextmanager
-def _plugin_down(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
-    plugin = namespace.cluster.plugins[1]
-    plugin.stop()
-    try:
-        yield _nothing
-    finally:
-        plugin.start()
+    return fault
 
 
 @contextmanager
@@ -297,15 +288,15 @@ def _reports_refused(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
 
 
 FAULTS: dict[str, Fault] = {
-    "VgpuExtenderDown": _extender_down,
+    "VgpuExtenderDown": _stopped(lambda cluster: cluster.extender),
     "VgpuNoLeader": _extender_with(scheduler_lease="of-no-scheduler"),
     "VgpuWatchSilent": _api_server_hangs,
-    "VgpuWebhookDown": _webhook_down,
+    "VgpuWebhookDown": _stopped(lambda cluster: cluster.webhook),
     "VgpuAdminDown": _admin_down,
-    "VgpuDevicePluginDown": _plugin_down,
+    "VgpuDevicePluginDown": _stopped(_second_plugin),
     "VgpuNodeUnusable": _extender_with(slice_mib="512"),
     "VgpuPluginNotRegistered": _kubelet_down,
-    "VgpuPluginNotScraped": _plugin_down,
+    "VgpuPluginNotScraped": _stopped(_second_plugin),
     "VgpuArbiterDown": _arbiter_down,
     "VgpuCardUnhealthy": _card_lost,
     "VgpuCardClosedLong": _card_cordoned,

@@ -1,14 +1,17 @@
 """A real Prometheus that scrapes every part of a cluster each second, with rules if wanted."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from cluster import api, parts, process
+from cluster import api, missing, parts, process, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import prometheus
 
 ADDRESS = "127.0.0.1:9090"
 CONFIG = """
@@ -75,3 +78,21 @@ class Prometheus:
             return self.value("sum(up)") == len(self.targets)
         except (httpx.TransportError, httpx.HTTPStatusError):  # 503 while it starts
             return False
+
+
+@contextmanager
+def scraping_all(
+    cluster: GpuCluster, work: Path, rules: Sequence[Path] = (), more: Sequence[str] = ()
+) -> Iterator[Prometheus]:
+    """Run a Prometheus until the end of the statement's body; its first scrape has every part. Skips without one."""
+    try:
+        folder = prometheus.PROGRAMS.ensure()
+    except missing.Missing as lacking:
+        pytest.skip(str(lacking))
+    made = Prometheus(cluster, folder, work, rules, more)
+    made.process.start()
+    try:
+        wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
+        yield made
+    finally:
+        made.close()

@@ -11,14 +11,13 @@ import httpx
 import pytest
 import yaml
 
-from cluster import missing, wait
+from cluster import wait
 from cluster.cluster import GpuCluster
-from cluster.programs import prometheus
 from tests.contract.monitoring import boards, rules
 from tests.e2e.alert_faults import FAULTS, SHORT_LIVED, UNIT_TEST_ONLY
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.prometheus import Prometheus
+from tests.e2e.prometheus import Prometheus, scraping_all
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
@@ -43,18 +42,9 @@ def at_once(source: Path, work: Path) -> Path:
 @pytest.fixture(scope="module")
 def scraping(cluster: GpuCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     work = tmp_path_factory.mktemp("prometheus")
-    try:
-        folder = prometheus.PROGRAMS.ensure()
-    except missing.Missing as lacking:
-        pytest.skip(str(lacking))
     files = [at_once(source, work) for source in rules.SOURCES.values()]
-    made = Prometheus(cluster, folder, work, files, [SHORT_LIVED])
-    made.process.start()
-    try:
-        wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
+    with scraping_all(cluster, work, files, [SHORT_LIVED]) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_each_alert_has_a_fault_or_a_reason_for_none() -> None:

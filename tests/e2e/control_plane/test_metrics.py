@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster import missing, wait
 from cluster.programs import prometheus
 from simgpu import usage
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.prometheus import Prometheus
+from tests.e2e.prometheus import Prometheus, scraping_all
 from vgpu.domain.quantity import MIB
 
 pytestmark = pytest.mark.e2e
@@ -21,16 +20,8 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def scraping(namespace: PodNamespace, tmp_path: Path) -> Iterator[Prometheus]:
-    try:
-        made = Prometheus(namespace.cluster, prometheus.PROGRAMS.ensure(), tmp_path)
-    except missing.Missing as lacking:
-        pytest.skip(str(lacking))
-    made.process.start()
-    try:
-        wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
+    with scraping_all(namespace.cluster, tmp_path) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_prometheus_scrapes_all_parts_and_each_figure_is_that_of_its_source(
