@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cluster import bare, progress, wait
 from cluster.programs import binaries, pinned
-from images import build, oci, scheduler
-from release import identity, manifests
+from images import build, kustomization, oci, scheduler
+from release import identity
 
 BASE = binaries.REPOSITORY / "manifests" / "base"
 NAMESPACE = "vgpu-system"
@@ -60,7 +60,7 @@ class PodCluster(bare.BareCluster):
         folder, component = self.work / "overlays" / base.name, self.work / "overlays" / "build"
         for path in (folder, component):
             path.mkdir(parents=True, exist_ok=True)
-        (component / "kustomization.yaml").write_text(manifests.component(build_identity().tag))
+        (component / "kustomization.yaml").write_text(kustomization.component(build_identity().tag))
         lines = f"resources: [{os.path.relpath(base, folder)}]", "components: [../build]"
         (folder / "kustomization.yaml").write_text("\n".join(lines))
         return folder

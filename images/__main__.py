@@ -7,10 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from images import build, debian, oci, scheduler, wheels
-from release import identity, manifests
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
+from images import build, debian, kustomization, oci, scheduler, wheels
+from release import identity
 
 
 def main() -> None:
@@ -49,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(arguments: argparse.Namespace) -> None:
-    builder = build.Builder(CACHE, platform.machine(), arguments.mirror)
+    builder = build.Builder(build.CACHE, platform.machine(), arguments.mirror)
     source = identity.of_build(os.environ)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for architecture in arguments.architecture:
@@ -57,7 +55,7 @@ def _build(arguments: argparse.Namespace) -> None:
             for built in builder.images(architecture, Path(scratch), source):
                 target = _write(built.image, arguments.out)
                 target.with_suffix(".cdx.json").write_text(built.materials)
-    (arguments.out / "kustomization.yaml").write_text(manifests.component(source.tag))
+    (arguments.out / "kustomization.yaml").write_text(kustomization.component(source.tag))
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ The first two follow from lock files and are kept in a cache folder, by the hash
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from typing import Final
 from images import archive_store, bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
 from release.identity import BuildIdentity
 
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
 PROJECT: Final = Path(__file__).parents[1]
 SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
 

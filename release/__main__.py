@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from images import build, debian
-from images.__main__ import CACHE
 from release import identity, publish
 
 
@@ -22,7 +21,7 @@ def main() -> None:
     if arguments.out.exists() and any(arguments.out.iterdir()):
         parser.error(f"{arguments.out} is not empty")
     os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
-    builder = build.Builder(CACHE, platform.machine())
+    builder = build.Builder(build.CACHE, platform.machine())
     publish.publish(arguments.out, source, builder, arguments.architecture, arguments.krew_url)
     sys.stdout.write((arguments.out / publish.CHECKSUMS).read_text())
 

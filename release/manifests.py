@@ -1,11 +1,7 @@
-"""The version in the manifests: in a checkout they say `dev`; a build has a component, a release has stamped copies.
-
-Both give images another tag, so that applying another version changes the pods.
-"""
+"""The version in the manifests: in a checkout they say `dev`, a release has stamped copies."""
 
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,32 +17,6 @@ _STAMPS: Final = (
     re.compile(rf"(?P<before>\bapp\.kubernetes\.io/version: ){UNSTAMPED}\b[^\n]*"),
     re.compile(rf"(?P<before>\bvgpu\.io/version: ){UNSTAMPED}\b"),
 )
-
-
-def component(tag: str, digests: Mapping[str, str] | None = None) -> str:
-    """Return a kustomize component that gives every object the version `tag`, and images this tag or their digest.
-
-    `digests` has the digest of a part's image by the part's name; without one the tag counts.
-    """
-    known = digests or {}
-    named = (f"{{name: {part.repository}, {_chosen(tag, known.get(part.name))}}}" for part in parts.PARTS)
-    images = "".join(f"  - {image}\n" for image in named)
-    return f"""\
-apiVersion: kustomize.config.k8s.io/v1alpha1
-kind: Component
-images:
-{images}labels:
-  - pairs:
-      app.kubernetes.io/version: {tag}
-patches:
-  - target: {{kind: CustomResourceDefinition, name: gpunodes.vgpu.io}}
-    patch: |-
-      - {{op: add, path: /metadata/annotations/vgpu.io~1version, value: {tag}}}
-"""
-
-
-def _chosen(tag: str, digest: str | None) -> str:
-    return f'digest: "{digest}"' if digest else f"newTag: {tag}"
 
 
 def stamp(text: str, tag: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from images import debian, oci, parts, sbom
+from images import debian, kustomization, oci, parts, sbom
 from images.build import Builder, BuiltImage
 from release import archives, chart, krew, manifests, notes
 from release.identity import ROOT, BuildIdentity
@@ -89,5 +89,5 @@ def _manifests(out: Path, folder: Path, tag: str, digests: Mapping[str, str]) ->
     manifests.copy(folder, tag)
     pinned = folder / PINNED
     pinned.mkdir()
-    (pinned / "kustomization.yaml").write_text(manifests.component(tag, digests))
+    (pinned / "kustomization.yaml").write_text(kustomization.component(tag, digests))
     archives.write(out / f"vgpushare-manifests-{tag}.tar.gz", folder, "manifests")

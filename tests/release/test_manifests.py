@@ -1,4 +1,4 @@
-"""Versions in manifests: a component for a build, stamped copies for a release."""
+"""Versions in manifests: stamped copies for a release."""
 
 import re
 from pathlib import Path
@@ -9,16 +9,6 @@ from images import parts
 from release import manifests
 
 TAG = "0.2.0-dev.20261130010640.g1a2b3c4d5e6f"
-
-
-def test_a_component_names_tags_or_digests() -> None:
-    found = yaml.safe_load(manifests.component(TAG, {"webhook": "sha256:abc"}))
-    assert found["images"] == [
-        {"name": "vgpushare-extender", "newTag": TAG},
-        {"name": "vgpushare-webhook", "digest": "sha256:abc"},
-        {"name": "vgpushare-deviceplugin", "newTag": TAG},
-    ]
-    assert found["labels"] == [{"pairs": {"app.kubernetes.io/version": TAG}}]
 
 
 def test_a_stamped_copy_says_the_version_everywhere(tmp_path: Path) -> None:
