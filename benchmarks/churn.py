@@ -59,8 +59,10 @@ KEPT: Final = 150  # pods that exist at a time
 RUNS_S: Final = 20
 TOGETHER: Final = 16  # requests at a time
 READY_S: Final = 120.0
-GROWTH: Final = 1.05  # of the figure after the warm-up,
-GROWTH_MIB: Final = 3.0  # and so many MiB more: by how much an allocator's free pages differ from minute to minute
+# A part may end with GROWTH times its figure after the warm-up and GROWTH_MIB more: the free pages of an allocator
+# differ by as much from minute to minute.
+GROWTH: Final = 1.05
+GROWTH_MIB: Final = 3.0
 TEAMS: Final = 8
 ASKED: Final = (256, 1024, 4096, 8192, 16384, 20480)
 USAGE: Final = (

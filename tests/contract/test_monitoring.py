@@ -14,7 +14,7 @@ from vgpu.adapters.metrics import MetricKind
 MADE = "run: .venv/bin/python -m tests.contract.monitoring"
 ALERTS = rules.alerts()
 SECTIONS = re.split(r"^## ", page.RUNBOOK.read_text(), flags=re.MULTILINE)[1:]
-# Waiting ends these reasons, or kube-scheduler does; all others need somebody.
+# These reasons end while the pod waits, or kube-scheduler ends them; all others need an action.
 ENDED_BY_WAITING = {
     "CardInsufficientMemory", "CardInsufficientCores", "CardHeldWhole", "CardInUse", "CardReserved", "CardKeptForGang",
     "CardAffinity", "CardAntiAffinity", "NotJudged", "NodeInsufficientCpu", "NodeInsufficientMemory", "SchedulingGated",

@@ -155,7 +155,7 @@ def _bindings_of_no_pod(_: PodNamespace, scraping: Prometheus) -> Iterator[Again
 
 @contextmanager
 def _container_without_assignment(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
-    """A pod that somebody binds by hand has devices of the kubelet and no assignment."""
+    """A pod that is bound by hand has devices of the kubelet and no assignment."""
     unknown = {names.USE_GPU_UUID: "GPU-00000000-0000-0000-0000-000000000000"}
     namespace.create(pod("by-hand", gpu_mem=1024, annotations=unknown))
     target = {"apiVersion": "v1", "kind": "Node", "name": namespace.cluster.nodes[0].name}
