@@ -5,7 +5,7 @@ nodes. In each run the database is healthy and fails in turn, so that what else 
 the drain catches up are in neither. Afterwards every pod must be in the history once, in the order of the Bindings, and
 nothing may wait any more.
 
-    python -m benchmarks.history_faults --rounds 8 --period-s 15      (root: it mounts a small file system)
+    python -m benchmarks.history.faults --rounds 8 --period-s 15      (root: it mounts a small file system)
 """
 
 import argparse

@@ -3,7 +3,7 @@
 A month of pods: each has a decision, the start and end of a container, and its own end. The events are stored by the
 code that the drain runs; the database is a file, or a server of its own that the script starts and stops.
 
-    python -m benchmarks.history --events 1000000
+    python -m benchmarks.history.reports --events 1000000
 """
 
 import argparse

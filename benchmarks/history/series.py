@@ -2,7 +2,7 @@
 
 Each card has four containers. The reports are stored by the code that the drain runs.
 
-    python -m benchmarks.history_series --cards 200
+    python -m benchmarks.history.series --cards 200
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, func, select, text
 
-from benchmarks.history import BATCH, BEGIN_MS, HOUR_MS, REPEATS, engines, timed
+from benchmarks.history.reports import BATCH, BEGIN_MS, HOUR_MS, REPEATS, engines, timed
 from extender.history.recording.events import (
     CardMeasured,
     CardShare,
