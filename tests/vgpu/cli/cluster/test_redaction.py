@@ -19,6 +19,11 @@ LINES = {
     "yaml": ("apiKey: planted\nreplicas: 2", "replicas: 2"),
     "header": ("Authorization: Bearer planted.planted", "Authorization"),
     "environment": ("HF_TOKEN=planted", "HF_TOKEN"),
+    "word in a name": ("started with PGPASSWORD=planted PGHOST=db", "PGHOST=db"),
+    "query of a URL": ("GET https://host:443/x?page=2&apiKey=planted&sort=node", "page=2&apiKey=REMOVED&sort=node"),
+    "first of a query": ("GET https://host/?token=planted", "https://host/?token=REMOVED"),
+    "words": ("api key: planted, model: H200", "model: H200"),
+    "value with a name in it": ("note: --password=planted", "note: --password="),
     "key": (f"before\n{KEY.replace('MHcCAQEEI', 'planted')}\nafter", "after"),
     "cut key": ("before\n-----BEGIN PRIVATE KEY-----\nplanted", "before"),
     "token": (f"minted {TOKEN} for planted".replace(" for planted", ""), "minted"),
@@ -96,6 +101,13 @@ def test_a_document_that_is_too_deep_is_removed() -> None:
     for _ in range(5000):
         deep = [deep]
     assert "planted" not in json.dumps(redaction.document(deep)[0])
+
+
+@pytest.mark.parametrize("part", ["a", "token", "a=b", "\n"])
+def test_a_long_text_without_secrets_is_read_once(part: str) -> None:
+    """Otherwise it would take hours, and the test's time would end."""
+    long = part * (2_000_000 // len(part))
+    assert redaction.text(long) == (long, 0)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))

@@ -32,8 +32,13 @@ _IN_TEXT: Final = (
     re.compile(r"(\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}", re.IGNORECASE),
     re.compile(r"()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),  # AWS
     re.compile(r"()\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|hf_\w{20,})"),
-    re.compile(rf"((?:\b|_|-)(?:{_WORD})\\?[\"']?\s*[=:]\s*\\?[\"']?)(?!{REMOVED})[^\s\"'\\,;&]{{3,}}", re.IGNORECASE),
 )
+# A name and what follows it, as in `token=`, `"password": ` and `api key: `. Possessive: a long text without such a
+# separator is read once.
+_NAME: Final = re.compile(
+    r"(?<![\w.-])(?P<name>(?:(?:api|access|private|connection) )?[\w.-]++)\\?[\"']?\s*[=:]\s*\\?[\"']?", re.IGNORECASE
+)
+_VALUE: Final = re.compile(rf"(?!{REMOVED})[^\s\"'\\,;&]{{3,}}")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -49,7 +54,20 @@ def text(content: str) -> tuple[str, int]:
     for pattern in _IN_TEXT:
         content, found = pattern.subn(rf"\g<1>{REMOVED}", content)
         removed += found
-    return content, removed
+    content, found = _without_named(content)
+    return content, removed + found
+
+
+def _without_named(content: str) -> tuple[str, int]:
+    """Remove the values of secret names. A value is not skipped where its name is harmless: it may have names in it."""
+    pieces, end = list[str](), 0
+    for named in _NAME.finditer(content):
+        if named.start() < end or not is_secret_name(named["name"]):
+            continue
+        if value := _VALUE.match(content, named.end()):
+            pieces += [content[end : named.end()], REMOVED]
+            end = value.end()
+    return "".join([*pieces, content[end:]]), len(pieces) // 2
 
 
 def document(value: Any, depth: int = 0) -> tuple[Any, int]:
