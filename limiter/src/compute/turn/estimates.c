@@ -98,6 +98,16 @@ void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t 
     row->count++;
 }
 
+/* Halved, because the next time the launch is waited for until its estimate is over, and so would never be found to be
+ * shorter. FIRST_SAMPLES: if it takes longer after all, two samples suffice. */
+void estimates_learn_waiting(struct estimates *estimates, uint64_t key, uint64_t ns, uint64_t waited) {
+    struct estimate *row = slot_for(estimates, key);
+    if (row->key != key || ns >= 2 * waited)
+        estimates_learn(estimates, key, ns);
+    else
+        *row = (struct estimate){.key = key, .ns = min_u64(row->ns, ns) / 2, .count = FIRST_SAMPLES};
+}
+
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound) {
     if (expected == 0 || expected > NS_MAX || measured > NS_MAX) return;
     uint64_t wanted = min_u64(scale(estimates) * measured / expected, is_device_bound ? SCALE_MAX : SCALE_ONE);

@@ -1,0 +1,44 @@
+/* Launches that are admitted to a turn although its budget is used, because its work does not drain, and may be waiting
+ * for them (ADR 170). The container's overdraft (region/overdraft.h) lends the GPU time for them. Pure: the clock is an
+ * argument. All times are in ns; points in time are CLOCK_MONOTONIC. */
+#ifndef VGPU_COMPUTE_TURN_EARLY_LAUNCHES_H
+#define VGPU_COMPUTE_TURN_EARLY_LAUNCHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct early_launches {
+    uint64_t lent;      /* GPU time of all loans; 0 = the turn has none */
+    uint64_t left;      /* of the last loan */
+    uint64_t until;     /* after this time, the turn's work is looked at again before a launch is admitted */
+    uint64_t needed;    /* the sum of what the early launches need */
+    uint64_t begun_at;  /* time of the first loan */
+    uint64_t before_ns; /* estimates of the launches before it */
+    unsigned before;    /* number of these launches */
+    bool is_loan_new;   /* no launch was admitted on the last loan */
+};
+
+/* What a launch needs: its estimate, 5 ms without one. */
+uint64_t early_launches_need(bool is_known, uint64_t estimate);
+
+/* A loan of `loan` ns was given, after `launches` with estimates of `expected` ns together. */
+void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned launches, uint64_t expected,
+                         uint64_t now);
+
+/* Whether the turn has launches that are admitted early. */
+bool early_launches_are_any(const struct early_launches *early);
+
+/* Whether a launch that needs `need` may go. The first one of a loan may. */
+bool early_launches_fit(const struct early_launches *early, uint64_t need, uint64_t now);
+
+/* A launch that needs `need` went. */
+void early_launches_add(struct early_launches *early, uint64_t need);
+
+/* No launch may go on this loan any more: what the turn's work waited for has happened. */
+void early_launches_end(struct early_launches *early);
+
+/* How much of the loans was used, when the work has drained at `now` and took `measured` from the turn's first launch
+ * on; 0 = not measured. */
+uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now);
+
+#endif
