@@ -44,6 +44,8 @@ static void charge_until(struct gate *gate, uint64_t now) {
 }
 
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
+    uint64_t left = early_launches_take_back(&gate->turn.early);
+    if (left) turn_request_settle(&gate->request, left, 0);
     uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
     if (loan) turn_lend(&gate->turn, loan, clock_now());
     return loan != 0;

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 struct early_launches {
-    uint64_t lent;      /* GPU time of all loans; 0 = the turn has none */
+    uint64_t lent;      /* GPU time of all loans, without what was taken back */
     uint64_t left;      /* of the last loan */
     uint64_t until;     /* after this time, the turn's work is looked at again before a launch is admitted */
     uint64_t needed;    /* the sum of what the early launches need */
-    uint64_t begun_at;  /* time of the first loan */
+    uint64_t begun_at;  /* time of the first loan; 0 = there was none */
     uint64_t before_ns; /* estimates of the launches before it */
     unsigned before;    /* number of these launches */
     bool is_loan_new;   /* no launch was admitted on the last loan */
@@ -20,6 +20,9 @@ struct early_launches {
 
 /* What a launch needs: its estimate, 5 ms without one. */
 uint64_t early_launches_need(bool is_known, uint64_t estimate);
+
+/* Takes back what is left of the loan; returns it. */
+uint64_t early_launches_take_back(struct early_launches *early);
 
 /* A loan of `loan` ns was given, after `launches` with estimates of `expected` ns together. */
 void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned launches, uint64_t expected,
