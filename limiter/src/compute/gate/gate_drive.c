@@ -352,7 +352,7 @@ static void wait_for_admission(struct gate *gate, struct queued_launch *launch, 
     uint64_t since = clock_now();
     for (; verdict != VERDICT_FITS; verdict = gate_admission_try(gate, launch, slot)) {
         gate_admission_note_held_back(gate, verdict);
-        make_room(gate, verdict, early_launches_need(launch->estimate != 0, launch->estimate));
+        make_room(gate, verdict, early_launches_need(&gate->turn.early, launch->estimate != 0, launch->estimate));
     }
     gate_admission_note_waited(gate, clock_now() - since);
 }

@@ -43,7 +43,21 @@ static void charge_until(struct gate *gate, uint64_t now) {
     gate->turn.charged = max_u64(gate->turn.charged, passed);
 }
 
+/* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
+ * for long. */
+static void learn_early_sample(struct gate *gate) {
+    bool is_stream_idle = false;
+    if (!gate->turn_sample.is_chosen || !gate->turn_sample.is_early) return;
+    uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
+    if (!sampled) return;
+    early_launches_note_sample(&gate->turn.early, sampled);
+    estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+    turn_events_end_sample(gate_events(gate));
+    gate->turn_sample.is_chosen = false;
+}
+
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
+    learn_early_sample(gate);
     uint64_t left = early_launches_take_back(&gate->turn.early);
     if (left) turn_request_settle(&gate->request, left, 0);
     uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
@@ -99,11 +113,12 @@ static void learn_sample(struct gate *gate, const struct turn *turn, const struc
         estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
 }
 
-static void learn_estimates(struct gate *gate, const struct turn *turn, const struct turn_events *events,
+static void learn_estimates(struct gate *gate, struct turn *turn, const struct turn_events *events,
                             const struct turn_sample *sample, uint64_t measured) {
     bool is_stream_idle = false;
     uint64_t sampled = turn_events_sampled_ns(events, &is_stream_idle);
     if (sampled) learn_sample(gate, turn, sample, turn_sampled(sampled, is_stream_idle));
+    if (sampled && sample->is_early) early_launches_note_sample(&turn->early, sampled);
     if (measured && turn_is_informative(turn))
         estimates_fit(&gate->estimates, turn->expected, measured, turn_is_fully_informative(turn));
 }
@@ -148,7 +163,7 @@ bool gate_measure_is_drained(const struct gate *gate) {
 /* The work is waited for, so that the host is at most two turns ahead of the card, whatever the arbiter gives. Without
  * end events only the sampled launch was measured. */
 static uint64_t measured_cost(struct gate *gate) {
-    const struct set_aside_turn *aside = &gate->set_aside;
+    struct set_aside_turn *aside = &gate->set_aside;
     const struct turn_events *events = &gate->events[gate->open_events ^ 1];
     uint64_t until = max_u64(aside->turn.drains_at, clock_now()) + ASIDE_SLACK;
     if (!await_events(events, aside->turn.drains_at, until)) return aside->turn.expected;

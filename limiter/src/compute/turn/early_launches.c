@@ -8,7 +8,9 @@
 /* How long launches go on one loan: when the work has drained meanwhile, the turn is to end. */
 #define LOAN_AGE (20 * NS_PER_MS)
 
-uint64_t early_launches_need(bool is_known, uint64_t estimate) { return is_known ? estimate : UNKNOWN_NEED; }
+uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate) {
+    return is_known ? estimate : max_u64(UNKNOWN_NEED, early->longest_ns);
+}
 
 uint64_t early_launches_take_back(struct early_launches *early) {
     uint64_t left = early->left;
@@ -32,14 +34,19 @@ void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned l
 
 bool early_launches_are_any(const struct early_launches *early) { return early->begun_at != 0; }
 
-bool early_launches_fit(const struct early_launches *early, uint64_t need, uint64_t now) {
-    return early->is_loan_new || (need <= early->left && now <= early->until);
+bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now) {
+    return early->is_loan_new || (early_launches_need(early, is_known, estimate) <= early->left && now <= early->until);
 }
 
-void early_launches_add(struct early_launches *early, uint64_t need) {
-    early->left = saturating_sub(early->left, need);
-    early->needed += need;
+void early_launches_add(struct early_launches *early, bool is_known, uint64_t estimate) {
+    early->left = saturating_sub(early->left, early_launches_need(early, is_known, estimate));
+    early->known_ns += is_known ? estimate : 0;
+    early->unknown += !is_known;
     early->is_loan_new = false;
+}
+
+void early_launches_note_sample(struct early_launches *early, uint64_t ns) {
+    early->longest_ns = max_u64(early->longest_ns, ns);
 }
 
 void early_launches_end(struct early_launches *early) {
@@ -47,10 +54,13 @@ void early_launches_end(struct early_launches *early) {
     early->is_loan_new = false;
 }
 
-/* The kernel that waited, and the launches before the first loan, were admitted as always. What came after them took no
- * longer than the time since the first loan. */
+/* Estimates are right on average. What none is known of took no longer than the longest that was timed; without one, no
+ * longer than the time since the first loan, nor than the turn without the launches before. */
 uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now) {
     if (!early->begun_at) return 0;
-    uint64_t since = saturating_sub(now, early->begun_at);
-    return measured ? min_u64(since, saturating_sub(measured, early->before_ns)) : early->needed;
+    bool is_any_timed = early->unknown == 0 || early->longest_ns;
+    uint64_t by_estimates = early->known_ns + early->unknown * (is_any_timed ? early->longest_ns : UNKNOWN_NEED);
+    if (!measured) return by_estimates;
+    uint64_t by_time = min_u64(saturating_sub(now, early->begun_at), saturating_sub(measured, early->before_ns));
+    return is_any_timed ? min_u64(by_time, by_estimates) : by_time;
 }

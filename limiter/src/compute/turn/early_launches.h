@@ -8,18 +8,20 @@
 #include <stdint.h>
 
 struct early_launches {
-    uint64_t lent;      /* GPU time of all loans, without what was taken back */
-    uint64_t left;      /* of the last loan */
-    uint64_t until;     /* after this time, the turn's work is looked at again before a launch is admitted */
-    uint64_t needed;    /* the sum of what the early launches need */
-    uint64_t begun_at;  /* time of the first loan; 0 = there was none */
-    uint64_t before_ns; /* estimates of the launches before it */
-    unsigned before;    /* number of these launches */
-    bool is_loan_new;   /* no launch was admitted on the last loan */
+    uint64_t lent;       /* GPU time of all loans, without what was taken back */
+    uint64_t left;       /* of the last loan */
+    uint64_t until;      /* after this time, the turn's work is looked at again before a launch is admitted */
+    uint64_t begun_at;   /* time of the first loan; 0 = there was none */
+    uint64_t before_ns;  /* estimates of the launches before it */
+    unsigned before;     /* number of these launches */
+    unsigned unknown;    /* early launches without an estimate */
+    uint64_t known_ns;   /* estimates of the other early launches */
+    uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
+    bool is_loan_new;    /* no launch was admitted on the last loan */
 };
 
-/* What a launch needs: its estimate, 5 ms without one. */
-uint64_t early_launches_need(bool is_known, uint64_t estimate);
+/* What a launch needs: its estimate. Without one: 5 ms, or what another early launch without an estimate took. */
+uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate);
 
 /* Takes back what is left of the loan; returns it. */
 uint64_t early_launches_take_back(struct early_launches *early);
@@ -31,11 +33,14 @@ void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned l
 /* Whether the turn has launches that are admitted early. */
 bool early_launches_are_any(const struct early_launches *early);
 
-/* Whether a launch that needs `need` may go. The first one of a loan may. */
-bool early_launches_fit(const struct early_launches *early, uint64_t need, uint64_t now);
+/* Whether a launch may go; `is_known`: it has an estimate. The first one of a loan may. */
+bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now);
 
-/* A launch that needs `need` went. */
-void early_launches_add(struct early_launches *early, uint64_t need);
+/* Such a launch went. */
+void early_launches_add(struct early_launches *early, bool is_known, uint64_t estimate);
+
+/* An early launch took `ns`. */
+void early_launches_note_sample(struct early_launches *early, uint64_t ns);
 
 /* No launch may go on this loan any more: what the turn's work waited for has happened. */
 void early_launches_end(struct early_launches *early);

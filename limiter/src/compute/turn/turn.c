@@ -71,8 +71,7 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimat
     uint64_t budget = turn->limits.budget;
     if (turn->launches == 0) return VERDICT_FITS;
     if (early_launches_are_any(&turn->early) && budget != UINT64_MAX)
-        return early_launches_fit(&turn->early, early_launches_need(is_known, estimate), now) ? VERDICT_FITS
-                                                                                              : VERDICT_FULL;
+        return early_launches_fit(&turn->early, is_known, estimate, now) ? VERDICT_FITS : VERDICT_FULL;
     if (now > turn->begun_at + turn->limits.age) return VERDICT_FULL;
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
@@ -118,8 +117,7 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->expected += is_known ? estimate : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
-    if (early_launches_are_any(&turn->early))
-        early_launches_add(&turn->early, early_launches_need(is_known, estimate));
+    if (early_launches_are_any(&turn->early)) early_launches_add(&turn->early, is_known, estimate);
 }
 
 uint64_t turn_uncharged(const struct turn *turn) { return turn->expected - turn->charged; }
