@@ -66,3 +66,88 @@ def launches_beside_an_endless_kernel(count: int, us: int) -> list[float]:
     host_functions.set_word(0, 1)
     cuda.cuStreamSynchronize(P(spinning))
     return taken
+
+
+def spin_on_another_card(count: int, us: int, ahead_s: float) -> list[float]:
+    """Seconds of each of `count` kernels on card 0 that spin until a kernel on card 1, launched later, is done.
+
+    Before each, kernels are launched on card 1 for `ahead_s`, so that a share of it is used up.
+    """
+    contexts = [P(), P()]
+    for device, context in enumerate(contexts):
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    taken = list[float]()
+    cuda.cuCtxSetCurrent(contexts[0])
+    spin, spinning = kernels.load("await_5"), launches.stream()
+    cuda.cuCtxSetCurrent(contexts[1])
+    kernel, other = launches.kernel(us), launches.stream()
+    for number in range(count):
+        launches.feed_one(kernel, us, ahead_s, other)
+        begun = time.monotonic()
+        cuda.cuCtxSetCurrent(contexts[0])
+        host_functions.launch_waiting(spin, 0, number + 1, spinning)
+        cuda.cuCtxSetCurrent(contexts[1])
+        launches.launch(kernel, other)
+        host_functions.write(0, number + 1, other)
+        cuda.cuStreamSynchronize(P(other))
+        cuda.cuCtxSetCurrent(contexts[0])
+        cuda.cuStreamSynchronize(P(spinning))
+        cuda.cuCtxSetCurrent(contexts[1])
+        taken.append(time.monotonic() - begun)
+    return taken
+
+
+def feed_beside_spins(us: int, seconds: float, spin_s: float) -> float:
+    """Share of the time that kernels took which were launched without waits, while kernels of another stream spin.
+
+    Each spins for `spin_s`, so the card has work whenever a launch waits.
+    """
+    spin, kernel = kernels.load("await_5"), launches.kernel(us)
+    spinning, other = launches.stream(), launches.stream()
+    host_functions.set_word(0, 0)
+    count, number, begun, due = 0, 0, time.monotonic(), 0.0
+    while (now := time.monotonic()) < begun + seconds:
+        if now > due:
+            host_functions.set_word(0, number)
+            number, due = number + 1, now + spin_s
+            host_functions.launch_waiting(spin, 0, number, spinning)
+        launches.launch(kernel, other)
+        count += 1
+    host_functions.set_word(0, number)
+    cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def feed_beside_a_spin_on_another_card(us: int, seconds: float) -> float:
+    """Share of card 1's time that kernels took which were launched without waits, while a kernel spins on card 0."""
+    contexts = [P(), P()]
+    for device, context in enumerate(contexts):
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    cuda.cuCtxSetCurrent(contexts[0])
+    spin, spinning = kernels.load("await_5"), launches.stream()
+    host_functions.set_word(0, 0)
+    cuda.cuCtxSetCurrent(contexts[1])
+    kernel, other = launches.kernel(us), launches.stream()
+    count, number, begun, due = 0, 0, time.monotonic(), 0.0
+    while (now := time.monotonic()) < begun + seconds:
+        if now > due:
+            host_functions.set_word(0, number)
+            number, due = number + 1, now + 0.2
+            cuda.cuCtxSetCurrent(contexts[0])
+            host_functions.launch_waiting(spin, 0, number, spinning)
+            cuda.cuCtxSetCurrent(contexts[1])
+        launches.launch(kernel, other)
+        count += 1
+    host_functions.set_word(0, number)
+    cuda.cuStreamSynchronize(P(other))
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def feed_new(us: int, seconds: float) -> float:
+    """Share of the time that kernels took of which each is launched once."""
+    stream, count, begun = launches.stream(), 0, time.monotonic()
+    while time.monotonic() < begun + seconds:
+        launches.launch(launches.kernel(us), stream)
+        count += 1
+    cuda.cuStreamSynchronize(P(stream))
+    return count * us / 1e6 / (time.monotonic() - begun)
