@@ -74,8 +74,8 @@ struct region_card {
     int64_t overdraft_used; /* locked: GPU time in ns that was lent before the share pays for it and has not come back
                                (region/overdraft.h); 0 = all may be lent */
     uint64_t overdraft_at;  /* locked: when `overdraft_used` was last brought up to date */
-    uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
-    uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
+    uint64_t spilled;       /* locked: bytes served so far from managed memory because the card was full */
+    uint64_t spills;        /* locked: number of allocations that `spilled` sums up */
 
     /* Compute time (region/token_bucket.h). */
     int64_t tokens;         /* locked: GPU time in ns that may be used now; negative: debt */

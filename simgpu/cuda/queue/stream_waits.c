@@ -19,7 +19,7 @@ enum { CHANNEL_LAUNCHES = 1020, WAITS = 256, WRITES = 256 };
 struct wait {
     const uint32_t *word; /* NULL: for an event */
     uint32_t value;
-    bool is_kernel; /* a kernel that spins; else the stream waits, which also blocks some functions of the driver */
+    bool is_kernel;     /* a kernel that spins; else the stream waits, which also blocks some functions of the driver */
     uint32_t *given_up; /* of a kernel that spins for `timeout` ns at most: the word, in which it then writes */
     uint64_t timeout;
     uint64_t until; /* when it gives up; 0 = it has not begun */

@@ -129,8 +129,7 @@ static struct turn_limits await_turn(struct gate *gate) {
 
 /* A launch that needs `need` may go early; `loan` says on how much. */
 static struct turn_limits await_turn_or_loan(struct gate *gate, uint64_t need, uint64_t *loan) {
-    struct early_request early = {
-        .need = need, .gate = gate->index, .is_work_elsewhere = gate_is_work_elsewhere};
+    struct early_request early = {.need = need, .gate = gate->index, .is_work_elsewhere = gate_is_work_elsewhere};
     RELEASE_GATE(gate);
     struct turn_limits limits = turn_request_take(&gate->request, &early);
     *loan = early.loan;

@@ -79,9 +79,9 @@ struct gate {               /* NOLINT(clang-analyzer-optin.performance.Padding):
     struct turn_sample turn_sample;
     struct joint_pass joint_pass;
     struct estimates estimates;
-    bool was_interrupted;    /* the last measured turn; see turn_is_interrupted */
-    uint64_t works_until;    /* atomic; until when the process counts as having work on the card, unless it is seen to
-                                drain; CLOCK_MONOTONIC in ns, 0 = it has none */
+    bool was_interrupted; /* the last measured turn; see turn_is_interrupted */
+    uint64_t works_until; /* atomic; until when the process counts as having work on the card, unless it is seen to
+                             drain; CLOCK_MONOTONIC in ns, 0 = it has none */
     struct gate_host host;
     struct gate_queue queue;
 };

@@ -40,8 +40,8 @@ static bool is_host_bound_now(const struct gate *gate) {
  * is long done, and an end event that is recorded now would run in the turn of the next holder and take the card from
  * it. Streams that still work have a kernel that waits. */
 static bool is_known_drained(const struct gate *gate) {
-    return gate->host.has_left_gap && !early_launches_are_any(&gate->turn.early) && turn_request_is_asked_to_yield(&gate->request) &&
-           turn_events_has_unrecorded_end(gate_events(gate), NULL) &&
+    return gate->host.has_left_gap && !early_launches_are_any(&gate->turn.early) &&
+           turn_request_is_asked_to_yield(&gate->request) && turn_events_has_unrecorded_end(gate_events(gate), NULL) &&
            turn_events_unrecorded_are_idle(gate_events(gate));
 }
 

@@ -168,8 +168,7 @@ uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_rec
 }
 
 bool turn_is_interrupted(const struct turn *turn, uint64_t measured) {
-    bool may_be =
-        turn->limits.depth != UINT64_MAX && !turn->is_unknown && !early_launches_are_any(&turn->early);
+    bool may_be = turn->limits.depth != UINT64_MAX && !turn->is_unknown && !early_launches_are_any(&turn->early);
     uint64_t known = turn->expected + turn->idle_ns;
     return may_be && measured > known + SLICES_MIN && measured < known + SLICES_MAX;
 }
@@ -187,5 +186,6 @@ bool turn_is_fully_informative(const struct turn *turn) {
 }
 
 bool turn_is_informative(const struct turn *turn) {
-    return !turn->is_unknown && !turn->is_doubtful && !early_launches_are_any(&turn->early) && !turn->limits.is_joint && turn->launches >= INFORMATIVE_LAUNCHES;
+    return !turn->is_unknown && !turn->is_doubtful && !early_launches_are_any(&turn->early) && !turn->limits.is_joint &&
+           turn->launches >= INFORMATIVE_LAUNCHES;
 }
