@@ -364,6 +364,28 @@ async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
     await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
 
 
+async def test_a_gang_that_waits_for_its_members_says_how_many_there_are(page: Page, run: Run) -> None:
+    gang = {"vgpu.io/gang": "train", "vgpu.io/gang-size": "3"}
+    for name in ("train-0", "train-1"):
+        assert run.create(name, gang, gpu_mem=1024).status_code == 201
+    await page.goto(f"{run.admin}/#/waiting")
+    row = page.get_by_role("row", name="default/train-1")
+    await expect(row.get_by_role("cell").last).to_have_text(
+        "Gang train of 3 pods: 2 exist; waits for 1 more pod of its namespace with vgpu.io/gang: train. "
+    )
+
+
+async def test_the_schedulers_own_words_stand_beside_a_pod_that_would_fit(page: Page, run: Run) -> None:
+    """No object tells about volumes, so only kube-scheduler's words do."""
+    words = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+    assert run.create("elsewhere", spec={"schedulerName": "strict"}, gpu_mem=1024).status_code == 201
+    run.refuse("elsewhere", words)
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(page.get_by_role("row", name="default/elsewhere")).to_contain_text("persistent volumes")
+    await page.get_by_role("link", name="default/elsewhere").click()
+    await expect(page.get_by_text("persistent volumes").first).to_be_visible()
+
+
 async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run: Run) -> None:
     def row(name: str, day: str, hours: float) -> dict[str, Any]:
         seconds = {
