@@ -242,7 +242,7 @@ def of_page(script: str, given: object, folder: Path) -> str | None:
         return None
     files = shutil.copytree(Path(extender.web.__file__).parent / "files", folder / "web")
     (files / "package.json").write_text('{"type": "module"}')
-    run_it = [node, SCRIPTS / script, files]
+    run_it: list[str | Path] = [node, SCRIPTS / script, files]
     return subprocess.run(
         run_it, input=json.dumps(given), capture_output=True, text=True, timeout=120, check=True
     ).stdout
