@@ -44,6 +44,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
         snapshot.pods.values(),
         query.list_request(),
         pods.kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
+        caller=caller.counted_as,
         keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
@@ -76,6 +77,7 @@ async def list_pending(
         snapshot.pods.values(),
         replace(wanted, fields=()),
         pods.kind(snapshot),
+        caller=caller.counted_as,
         keeps=lambda pod: rows.is_pending(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
