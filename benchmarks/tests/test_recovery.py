@@ -1,0 +1,29 @@
+"""What the rounds of a fault become in a result, and how a goal is missed."""
+
+import pytest
+
+from benchmarks.recovery import __main__ as recovery
+from benchmarks.recovery.__main__ import FaultCost
+
+
+@pytest.mark.parametrize(
+    ("seconds", "failed", "fault"),
+    [
+        ([20.0, 29.0, 30.0], [0, 0, 0], ""),
+        ([20.0, 21.0, 31.0], [0, 0, 0], "later than the goal"),
+        ([20.0, 21.0, 22.0], [0, 1, 0], "pods failed"),
+        ([40.0, 41.0, 42.0], [2, 0, 0], "later than the goal; pods failed"),
+    ],
+)
+def test_a_goal_is_missed_by_the_worst_round_or_by_a_failed_pod(
+    seconds: list[float], failed: list[int], fault: str
+) -> None:
+    row = recovery.row("extender killed", FaultCost(seconds, failed))
+    assert (row.id, row.goal, row.fault) == ("recovery.extender-killed", "at most 30 s", fault)
+    assert (row.value, row.worst) == (seconds[1], seconds[2])
+    assert row.details == {"count": 3, "failed": sum(failed)}
+
+
+def test_a_reboot_has_no_goal_and_may_fail_pods() -> None:
+    row = recovery.row("node rebooted", FaultCost([60.0], [4]))
+    assert (row.goal, row.fault) == ("", "")
