@@ -25,6 +25,7 @@ from benchmarks.recovery.faults import Inject, Injected
 from benchmarks.recovery.goals import GOALS
 from cluster import progress, wait
 from cluster.cluster import GpuCluster
+from cluster.scheduler_replicas import two_replicas
 
 SOURCES: Final = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 GIVE_UP_S: Final = 150.0
@@ -84,15 +85,15 @@ def measured(cluster: GpuCluster, wanted: Sequence[str], rounds: int) -> Iterato
     ends = {"killed": signal.SIGKILL, "stopped": signal.SIGTERM}
     of_leader = {name: ends[name.rpartition(" ")[2]] for name in wanted if name not in alone}
     if of_leader:
-        with faults.two_replicas(cluster) as replicas:
+        with two_replicas(cluster) as both:
             for name, number in of_leader.items():
-                yield name, _rounds(cluster, name, faults.leader_signalled(replicas, number), rounds)
+                yield name, _rounds(cluster, name, faults.leader_signalled(both, number), rounds)
 
 
 def _rounds(cluster: GpuCluster, name: str, inject: Inject, rounds: int) -> FaultCost:
     cost = FaultCost()
     node = cluster.nodes[0].name if name in OF_NODE else ""
-    with pods.PodStream(cluster):
+    with pods.come_and_go(cluster):
         for _ in range(rounds):
             until_usual(cluster)
             since, failed = cluster.control.audit.stat().st_size, pods.failed(cluster)

@@ -5,11 +5,10 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import httpx
 
@@ -35,42 +34,38 @@ def spec(**more: Any) -> Document:
     return {"containers": [_PAUSE | {"resources": {"limits": limits}}], "terminationGracePeriodSeconds": 1} | more
 
 
-class PodStream:
-    """A thread that creates a small pod every 0.4 s, spread over nodes, and deletes the oldest that did not fail."""
+@contextmanager
+def come_and_go(cluster: GpuCluster) -> Iterator[None]:
+    """Create a small pod every 0.4 s, spread over nodes, and delete the oldest that did not fail."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_until_ended, args=(cluster, ended))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
-    def __init__(self, cluster: GpuCluster) -> None:
-        self._cluster = cluster
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._here: deque[str] = deque()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+def _until_ended(cluster: GpuCluster, ended: threading.Event) -> None:
+    here: deque[str] = deque()
+    for number in itertools.count():
+        if ended.wait(_PERIOD_S):
+            return
+        with suppress(*_FAILURES):
+            _step(cluster, here, f"s{number}")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
-    def _run(self) -> None:
-        for number in itertools.count():
-            if self._ended.wait(_PERIOD_S):
-                return
-            with suppress(*_FAILURES):
-                self._step(f"s{number}")
-
-    def _step(self, name: str) -> None:
-        annotations = {names.NODE_POLICY: "spread", names.GPU_POLICY: "spread"}
-        self._cluster.api.create(PODS, {"metadata": {"name": name, "annotations": annotations}, "spec": spec()})
-        self._here.append(name)
-        if len(self._here) > _MOST:
-            oldest = self._here.popleft()
-            if self._cluster.api.get(f"{PODS}/{oldest}")["status"].get("phase") == "Running":
-                self._cluster.api.delete(f"{PODS}/{oldest}")
-            else:
-                self._here.append(oldest)
+def _step(cluster: GpuCluster, here: deque[str], name: str) -> None:
+    annotations = {names.NODE_POLICY: "spread", names.GPU_POLICY: "spread"}
+    cluster.api.create(PODS, {"metadata": {"name": name, "annotations": annotations}, "spec": spec()})
+    here.append(name)
+    if len(here) > _MOST:
+        oldest = here.popleft()
+        if cluster.api.get(f"{PODS}/{oldest}")["status"].get("phase") == "Running":
+            cluster.api.delete(f"{PODS}/{oldest}")
+        else:
+            here.append(oldest)
 
 
 def listed(cluster: GpuCluster) -> list[Document]:
@@ -86,11 +81,6 @@ def failed(cluster: GpuCluster) -> set[str]:
         for pod in listed(cluster)
         if pod["status"].get("phase") == "Failed" and pod["status"].get("reason")
     }
-
-
-def delete_all(cluster: GpuCluster) -> None:
-    """Delete every pod of the measurement; returns before they have ended."""
-    cluster.api.delete(PODS)
 
 
 class CarriedOut(NamedTuple):
