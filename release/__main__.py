@@ -58,7 +58,7 @@ def _write(arguments: argparse.Namespace) -> None:
 
 
 def uncommitted(source: BuildIdentity) -> str:
-    """Return why nobody else can build the same from a commit, and what to do; empty where everybody can."""
+    """Return why another machine cannot build the same from the commit, and what to do; empty where it can."""
     if not source.commit:
         return "the commit of this tree is not known: build in a checkout, or from what `git archive` wrote"
     if source.is_changed:

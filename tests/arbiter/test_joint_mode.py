@@ -129,7 +129,7 @@ def test_a_trial_that_shows_no_gain_ends_and_is_repeated_more_and_more_seldom(pu
 
 @pytest.mark.parametrize("wanted", [0.3, 1.0])
 def test_where_nobody_waits_for_long_the_same_use_is_no_reason_against(pure: ctypes.CDLL, wanted: float) -> None:
-    """All that is wanted is done in both ways. A turn that nobody asks back is held, also while it is not used."""
+    """Both ways do all that is wanted. A turn is held until it is asked back, also while it is not used."""
     card = Card(pure, apart=0.1, joint=0.1, wanted=wanted, contested=0.1)
     card.run(2)
     assert card.mode.phase == HELD

@@ -147,7 +147,7 @@ def test_a_fixed_share_that_is_used_more_ends_joint_turns_within_a_second(card: 
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_use_that_is_charged_in_large_steps_counts_in_full(card: Card, steps: int) -> None:
-    """A decoder whose turns nobody asks back is charged every 50 ms."""
+    """A decoder whose turns the arbiter does not ask back is charged every 50 ms."""
     first, second = (card.add(demand(50, "burst"), share_apart=0.0, share_joint=0.0) for _ in range(2))
     second.share_apart = second.share_joint = 0.04
     for number in range(1, int(20 * SECOND / STEP)):

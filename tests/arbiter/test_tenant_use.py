@@ -109,7 +109,7 @@ def test_no_more_is_counted_than_the_time_that_has_passed_whatever_the_region_sa
 
 @given(st.integers(1, 40))
 def test_what_is_charged_in_steps_is_counted_in_full(pure: ctypes.CDLL, steps: int) -> None:
-    """A container charges a turn that nobody asks back every 50 ms, and a kernel of 0.8 s when it has ended."""
+    """A container charges a turn that is not asked back every 50 ms, and a kernel of 0.8 s when it has ended."""
     use, gpu_ns, period = Use(), 0, 20 * MS
     for number in range(1000):
         if number % steps == 0:

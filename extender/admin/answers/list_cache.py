@@ -4,8 +4,8 @@ A list belongs to a query without its cursor. With a new snapshot the filters an
 computed, in slices of time with pauses, because every computation delays other requests. Which
 namespaces a caller may see is applied to the page. Rows of pods are encoded once for each version.
 
-Callers have equal parts of what is kept, and turns at making lists: one who asks for ever new lists makes nobody else's
-be made again, and delays them by one.
+Callers have equal parts of what is kept, and turns at making lists: a caller that asks for many lists displaces no list
+of another caller, and delays it by one list.
 """
 
 import asyncio

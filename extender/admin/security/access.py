@@ -26,7 +26,7 @@ class Caller:
 
     @property
     def counted_as(self) -> str:
-        """Whose limits count: the service accounts of a namespace are one, for who may make one may make many."""
+        """The name for limits: a namespace's service accounts share one, because who may make one may make many."""
         return self.name.rpartition(":")[0] if self.name.startswith(_SERVICE_ACCOUNT) else self.name
 
 

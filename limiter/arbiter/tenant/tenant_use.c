@@ -2,8 +2,8 @@
 
 #include "common/arithmetic.h"
 
-/* A container charges a turn that nobody asks back in steps of 50 ms, and a kernel when it has ended. So what is read
- * may be behind by this much, and then grow by more than the time since the last reading. */
+/* A container charges a turn that the arbiter does not ask back in steps of 50 ms, and a kernel when it has ended. So
+ * what is read may be behind by this much, and then grow by more than the time since the last reading. */
 #define LAG_MAX (1000 * NS_PER_MS)
 
 enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
