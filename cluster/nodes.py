@@ -58,7 +58,7 @@ class ClusterNode:
         self.mounts = process.ClusterProcess(
             f"node{index}-mounts", ["bash", "-c", self._mounting()], within, work / "logs"
         )
-        self._cgroup = f"{within.name}-{index}"
+        self.cgroup = f"{within.name}-{index}"
         self._cluster_work = work
         self._within = within
         self._label = f"node{index}"
@@ -100,7 +100,7 @@ class ClusterNode:
         return []
 
     def _configure(self, status_period: str) -> None:
-        settings = nodefiles.kubelet(self.work, self.name, self._cgroup, status_period)
+        settings = nodefiles.kubelet(self.work, self.name, self.cgroup, status_period)
         (self.work / "kubelet.json").write_text(json.dumps(settings))
 
     def _kubelet_flags(self) -> list[str]:
@@ -135,7 +135,7 @@ class ClusterNode:
 
     def start(self, archives: Sequence[Path]) -> None:
         """Start containerd, import the images, start the kubelet; returns before the node is Ready."""
-        cgroups.create(self._cgroup)
+        cgroups.create(self.cgroup)
         self.mounts.start()
         wait.until((self.work / "mounted").exists, f"mounts of {self.name}", 10, [self.mounts])
         self.containerd = self._containerd()

@@ -5,7 +5,8 @@ Command lines are those of the Deployments and of the DaemonSet, except for addr
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -64,6 +65,16 @@ class ClusterPart:
     def restart(self, *flags: str) -> None:
         self.stop()
         self.start(*flags)
+
+
+@contextmanager
+def stopped(part: ClusterPart) -> Iterator[None]:
+    """Stop a part, and start it again at the end."""
+    part.stop()
+    try:
+        yield
+    finally:
+        part.start()
 
 
 class Maker:

@@ -80,7 +80,7 @@ class SchedulerVerbs:
         its gang seems to have a pod less.
         """
         self.metrics.unplaced(answer.reasons)
-        self.decisions.refused(pod.uid, answer.reasons)
+        self.decisions.refused(pod, answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
         key = gang_members.key_of(pod)
         if key is not None and pod.uid not in self.cluster.objects.pods:

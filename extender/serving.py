@@ -101,9 +101,9 @@ async def _serve(
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         with listener:
             await server.serve_until_cancelled([listener])
+        await shut_down(acting.verbs.binder, leadership, background)
         administering.cancel()
         await asyncio.gather(administering, return_exceptions=True)
-        await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
 

@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 
 
 async def shut_down(binder: Binder, leadership: Leadership, background: asyncio.Task[None]) -> None:
-    """Wait for all Bindings, stop the background tasks (watches and renewals), and release the Lease.
+    """Wait for all Bindings, release the Lease, and stop the background tasks (watches and renewals).
 
-    It takes `DRAIN_S` and a Binding's own time-outs at most; call it when no verb is served any more.
+    It takes `DRAIN_S` and a Binding's own time-outs at most; call it when no verb is served any more. The Lease is
+    released before anything else is waited for: the next leader binds from then on.
     """
-    is_settled = await binder.drain(DRAIN_S)
-    background.cancel()
-    await asyncio.wait([background])
-    if is_settled:
+    if await binder.drain(DRAIN_S):
         await leadership.resign()
     else:
         log.warning("the Lease is not released, because the outcome of a Binding is unknown: it expires by itself")
+    background.cancel()
+    await asyncio.wait([background])

@@ -3,11 +3,12 @@
 import argparse
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from images import build, debian, kustomization, oci, scheduler, wheels
+from images import build, debian, failed_program, kustomization, oci, scheduler, wheels
 from release import identity
 
 
@@ -16,7 +17,9 @@ def main() -> None:
     arguments = _parser().parse_args()
     try:
         arguments.run(arguments)
-    except (debian.PackageError, build.IncompleteImage) as error:
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"images: {failed_program.words(error)}")
+    except (debian.PackageError, build.IncompleteImage, identity.WrongTag) as error:
         sys.exit(f"images: {error}")
 
 

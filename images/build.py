@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from images import archive_store, bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
+from images import archive_store, bytecode, debian, layers, needed_libraries, oci, page_libraries, parts, sbom, wheels
 from release.identity import BuildIdentity
 
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
@@ -102,9 +102,9 @@ class Builder:
             shutil.rmtree(tree / wheels.SITE / name, ignore_errors=True)
         # What the limiter's libraries need is checked where they are compiled: limiter.build.check.
         self._compile(tree, wheels.SITE)
-        found = [*wheels.installed(locked.tree), *wheels.installed(tree)]
-        licences = debian.licences(base.tree)
-        materials = sbom.document(part.repository, source, pinned(architecture), licences, found)
+        found = [*wheels.installed(locked.tree), wheels.own(tree, wheel)]
+        licences, served = debian.licences(base.tree), page_libraries.served(tree / wheels.SITE)
+        materials = sbom.document(part.repository, source, pinned(architecture), licences, found, served)
         (tree / SBOM).parent.mkdir(parents=True)
         (tree / SBOM).write_text(materials)
         stack = [base.layer, locked.layer, layers.pack(tree, folder / "application.tar.gz")]

@@ -176,6 +176,7 @@ def sources(mirror: str) -> str:
 def _configuration(folder: Path, architecture: str) -> str:
     settings = {
         "APT::Architecture": architecture,
+        "APT::Update::Error-Mode": "any",  # an archive that cannot be reached is an error, not a warning
         "APT::Sandbox::User": "root",  # the folder may be one that _apt cannot enter
         "Acquire::Languages": "none",
         "Acquire::ForceHash": "SHA256",
@@ -225,10 +226,14 @@ def _write(files: tarfile.TarFile, entry: tarfile.TarInfo, target: Path) -> None
 
 
 def licences(tree: Path) -> dict[str, str]:
-    """Return the licences of the packages in a tree, as their copyright files name them (DEP 5)."""
+    """Return the licences of the packages in a tree, as their copyright files name them.
+
+    Only a file in the form of DEP 5, whose first field is Format, names them; another may have prose after `License:`.
+    https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+    """
     found = {}
     for path in sorted((tree / "usr/share/doc").glob("*/copyright")):
-        names = re.findall(r"^License: *(\S[^\n]*)$", path.read_text(errors="replace"), re.MULTILINE)
-        package = path.parent.name
+        text, package = path.read_text(errors="replace"), path.parent.name
+        names = re.findall(r"^License: *(\S[^\n]*)$", text, re.MULTILINE) if text.startswith("Format") else []
         found[package] = " AND ".join(dict.fromkeys(names)) or f"see /usr/share/doc/{package}/copyright"
     return found

@@ -14,10 +14,12 @@ from cyclonedx.schema import SchemaVersion
 from packageurl import PackageURL
 
 from images.debian import Package
+from images.page_libraries import PageLibrary
 from images.wheels import Distribution
 from release.identity import BuildIdentity
 
-LICENCE: Final = "Apache-2.0"
+LICENCE: Final = "Apache-2.0"  # of our own code
+OWN: Final = "vgpushare"
 _NAMESPACE: Final = uuid.UUID("6f0c0a5e-9f0c-5b7e-8d43-0d6f2c3a1b77")  # any: serial numbers follow from contents
 _NOT_STATED: Final = "not stated"
 
@@ -32,6 +34,7 @@ def document(
     packages: Iterable[Package],
     licences: Mapping[str, str],
     distributions: Iterable[Distribution],
+    libraries: Iterable[PageLibrary] = (),
 ) -> str:
     """Return the bill of materials of the image `name`.
 
@@ -41,8 +44,13 @@ def document(
         packages: Debian's packages in it.
         licences: theirs, by their names.
         distributions: Python's packages in it.
+        libraries: JavaScript libraries that the dashboard serves.
     """
-    components = [*(_of_debian(package, licences) for package in packages), *map(_of_python, distributions)]
+    components = [
+        *(_of_debian(package, licences) for package in packages),
+        *map(_of_python, distributions),
+        *map(_of_page, libraries),
+    ]
     main = _component(PackageURL("oci", None, name, source.tag), LICENCE, kind=ComponentType.CONTAINER)
     bom = Bom(components=components)
     bom.metadata.component = main
@@ -68,8 +76,13 @@ def _of_debian(package: Package, licences: Mapping[str, str]) -> Component:
 
 
 def _of_python(distribution: Distribution) -> Component:
-    licence = distribution.licence or (LICENCE if not distribution.file else "")
+    licence = distribution.licence or (LICENCE if distribution.name == OWN else "")
     return _component(PackageURL("pypi", None, distribution.name, distribution.version), licence, distribution.sha256)
+
+
+def _of_page(library: PageLibrary) -> Component:
+    purl = PackageURL("npm", None, library.name, library.version)
+    return _component(purl, library.licence, library.sha256)
 
 
 def _component(

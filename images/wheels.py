@@ -8,7 +8,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.metadata import PackageMetadata
 from pathlib import Path
@@ -17,6 +17,8 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
+
+from images import layers
 
 LOCK: Final = Path(__file__).parent / "wheels.lock"
 
@@ -61,7 +63,7 @@ class Distribution:
 
     Attributes:
         licence: as its metadata says it; empty where they do not.
-        file: of the wheel, and its SHA-256; both empty for our own.
+        file: of the wheel, and its SHA-256; both empty where wheels.lock has no such wheel.
     """
 
     name: str
@@ -76,6 +78,12 @@ def installed(tree: Path) -> list[Distribution]:
     locked = read_lock(LOCK.read_text())
     found = metadata.distributions(path=[str(tree / SITE)])
     return sorted((_described(distribution, locked) for distribution in found), key=lambda described: described.name)
+
+
+def own(tree: Path, wheel: Path) -> Distribution:
+    """Return the only distribution in a tree, which was installed from our wheel."""
+    (found,) = installed(tree)
+    return replace(found, file=wheel.name, sha256=layers.digest(wheel).removeprefix("sha256:"))
 
 
 def _described(distribution: metadata.Distribution, locked: Mapping[str, str]) -> Distribution:

@@ -48,11 +48,13 @@ class BuildIdentity:
         version: as Python writes it (PEP 440).
         commit: empty where it is not known.
         time: of the commit; 1970 where it is not known.
+        is_changed: whether the tree has changes that the commit has not.
     """
 
     version: str
     commit: str = ""
     time: datetime = _UNKNOWN
+    is_changed: bool = False
 
     @property
     def tag(self) -> str:
@@ -71,7 +73,7 @@ def identify(release: str, commit: Commit | None) -> BuildIdentity:
     if tagged and not commit.changes:
         return BuildIdentity(release, commit.hash, time)
     local = f"g{commit.hash[:12]}" + (f".d{commit.changes[:8]}" if commit.changes else "")
-    return BuildIdentity(f"{release}.dev{time:%Y%m%d%H%M%S}+{local}", commit.hash, time)
+    return BuildIdentity(f"{release}.dev{time:%Y%m%d%H%M%S}+{local}", commit.hash, time, bool(commit.changes))
 
 
 def of_checkout(root: Path = ROOT) -> BuildIdentity:

@@ -1,11 +1,11 @@
 """Makes krew's archive, and the manifest with its checksum: `python -m release.krew OUT [URL]`.
 
-URL is where the archive will be published; without one the manifest serves for `kubectl krew install --manifest
-vgpu.yaml --archive vgpu.tar.gz` only. Equal files give an equal archive.
+Without a URL the manifest serves for `kubectl krew install --manifest vgpu.yaml --archive vgpu.tar.gz` only. Equal
+files give an equal archive.
 """
 
+import argparse
 import hashlib
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -28,14 +28,18 @@ def write(folder: Path, url: str, tag: str) -> None:
     """Write both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     packed = folder / "vgpu.tar.gz"
-    archives.write(packed, HERE, "bin", left_out=[MANIFEST])
+    archives.write(packed, HERE, "vgpu", left_out=[MANIFEST])
     (folder / MANIFEST).write_text(manifest(packed.read_bytes(), url or NO_URL, tag))
 
 
-def main(out: str, url: str = NO_URL) -> None:
+def main() -> None:
     """Write both files of this checkout's version into a folder."""
-    write(Path(out), url, identity.of_checkout().tag)
+    parser = argparse.ArgumentParser(prog="python -m release.krew", description="The kubectl plugin, for krew.")
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder of the archive and its manifest")
+    parser.add_argument("url", nargs="?", default="", metavar="URL", help="where the archive will be published")
+    arguments = parser.parse_args()
+    write(arguments.out, arguments.url, identity.of_checkout().tag)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,19 +1,44 @@
-"""Release notes: what CHANGELOG.md says about a version, and where the upgrade is described."""
+"""Release notes: what CHANGELOG.md says about a version, and how to upgrade to it and back.
+
+They are read alone: a link to a file of the source becomes the file's name.
+"""
 
 import re
+from typing import Final
 
-UPGRADE = """
-## Upgrade and roll back
+_FILE_LINK: Final = re.compile(r"\[([^\]]+)\]\((?![a-z]+://)([^)\s#]*)[^)\s]*\)")
+_FILES: Final = """
+## Files
 
-manifests/README.md, in the archive of the manifests, says how, and from which version an upgrade is tested.
-`SHA256SUMS` has the checksum of every file, `images.txt` the digest of every image.
+`SHA256SUMS` has the checksum of every file, `images.txt` the digest of every image. The `.cdx.json` files are the
+bills of materials of the images. The manifests are installed as their `README.md` says.
 """
 
 
-def of(changelog: str, version: str) -> str:
-    """Return the notes of a version: its own section of the changelog, or the one of what is not released yet."""
-    sections: dict[str, str] = dict(
-        re.findall(r"^## \[?([^\s\]]+)\]?[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
-    )
-    text = sections.get(version, sections.get("Unreleased", ""))
-    return f"# vgpushare {version}\n\n{text.strip()}\n{UPGRADE}"
+class MissingSection(Exception):
+    """A document has no section that the notes need."""
+
+
+def of(changelog: str, version: str, manifests_readme: str) -> str:
+    """Return the notes of a version.
+
+    A release has a section of its own in the changelog; any other version has the one of what is not released yet.
+    Raises MissingSection.
+    """
+    changes = _section(changelog, "CHANGELOG.md", "Unreleased" if ".dev" in version else version)
+    upgrade = _section(manifests_readme, "manifests/README.md", "Upgrade and roll back")
+    return f"# vgpushare {version}\n\n{changes}\n\n## Upgrade and roll back\n\n{upgrade}\n{_FILES}"
+
+
+def _section(text: str, name: str, heading: str) -> str:
+    """Return a section of a document, whose heading may have a number or a bracket before it, and more behind it."""
+    pattern = rf"^## (?:\d+ |\[)?{re.escape(heading)}(?=[\]\s])[^\n]*\n(.*?)(?=^## |\Z)"
+    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise MissingSection(f"{name} has no section {heading}")
+    return _FILE_LINK.sub(_named, found[1].strip())
+
+
+def _named(link: re.Match[str]) -> str:
+    text, file = link[1], link[2]
+    return text if not file or file in text else f"{text} ({file})"

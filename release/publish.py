@@ -6,7 +6,7 @@
 - vgpushare-TAG.tgz, values-digests.yaml: the Helm chart, and values that pin the images
 - vgpushare-manifests-TAG.tar.gz: kustomizations, with a component that pins the images
 - vgpu.tar.gz, vgpu.yaml: the kubectl plugin, for krew
-- images.txt, notes.md, SHA256SUMS
+- images.txt, notes.md, and SHA256SUMS, which is written last
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,22 +27,39 @@ CHECKSUMS: Final = "SHA256SUMS"
 PINNED: Final = "overlays/pinned-images"
 
 
-def publish(out: Path, source: BuildIdentity, builder: Builder, architectures: Sequence[str], krew_url: str) -> None:
-    """Write everything into `out`, which must be empty."""
+def publish(
+    out: Path,
+    source: BuildIdentity,
+    builder: Builder,
+    architectures: Sequence[str],
+    krew_url: str,
+    say: Callable[[str], None],
+) -> None:
+    """Write everything into `out`, which must be empty; `say` takes what is being made, for people.
+
+    Raises MissingSection before anything is written, and PackageError, IncompleteImage or CalledProcessError later.
+    """
+    noted = notes.of(_text("CHANGELOG.md"), source.version, _text("manifests/README.md"))
     out.mkdir(parents=True, exist_ok=True)
+    (out / "notes.md").write_text(noted)
+    say("source")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         _source_distribution(out)
-        digests = _images(out, folder, source, builder, architectures)
+        digests = _images(out, folder, source, builder, architectures, say)
         (out / "images.txt").write_text(
             "".join(f"vgpushare-{part}:{source.tag} {digest}\n" for part, digest in sorted(digests.items()))
         )
+        say("chart, manifests, plugin for krew")
         chart.write(out / f"vgpushare-{source.tag}.tgz", folder / "chart", source.tag)
         (out / "values-digests.yaml").write_text(chart.digest_values(digests))
         _manifests(out, folder / "manifests", source.tag, digests)
     krew.write(out, krew_url, source.tag)
-    (out / "notes.md").write_text(notes.of((ROOT / "CHANGELOG.md").read_text(), source.version))
     (out / CHECKSUMS).write_text(checksums(out))
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()
 
 
 def checksums(folder: Path) -> str:
@@ -58,15 +75,21 @@ def _sha256(path: Path) -> str:
 
 def _source_distribution(out: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
 
 def _images(
-    out: Path, scratch: Path, source: BuildIdentity, builder: Builder, architectures: Sequence[str]
+    out: Path,
+    scratch: Path,
+    source: BuildIdentity,
+    builder: Builder,
+    architectures: Sequence[str],
+    say: Callable[[str], None],
 ) -> Mapping[str, str]:
     """Write images, bills of materials and wheels; return the digest of each part's image for all architectures."""
     made: dict[str, list[BuiltImage]] = {part.name: [] for part in parts.PARTS}
     for architecture in architectures:
+        say(f"wheel and images for {architecture}")
         folder = scratch / architecture
         folder.mkdir()
         for built in builder.images(architecture, folder, source):

@@ -22,6 +22,7 @@ from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
 from benchmarks.placement import traces
 from benchmarks.record.result import ResultRow, slug
+from benchmarks.recovery.goals import GOALS as RECOVERY_GOALS
 
 HEADLINES, DETAILS, OPERATIONS = "README.md", "benchmarks/README.md", "docs/operations.md"
 SECONDS = 2.0  # the default of limiter_compute; scenarios do not depend on it
@@ -440,6 +441,26 @@ OUTAGES: Final = ReportTable(
 )
 
 
+def most_load(row: ResultRow) -> str:
+    """Return the most that the machine's load was in a round."""
+    return number(row.details["load"], 1)
+
+
+RECOVERY: Final = ReportTable(
+    "recovery",
+    DETAILS,
+    "fault",
+    {
+        "objective": goal,
+        "until the next pod, median, s": median(1),
+        "worst, s": worst(1),
+        "pods failed, in faults": failed_pods,
+        "load of the machine, most": most_load,
+    },
+    tuple(Line(fault, (slug("recovery", fault),)) for fault in RECOVERY_GOALS),
+)
+
+
 def found(row: ResultRow) -> str:
     """Return the codes that were found."""
     return str(row.details.get("found") or "none")
@@ -620,6 +641,7 @@ CHURN: Final = ReportTable(
 TABLES: Final = (
     IN_PODS,
     OUTAGES,
+    RECOVERY,
     HEADLINE,
     HEADLINE_COSTS,
     LEAKS,

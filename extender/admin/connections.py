@@ -1,13 +1,15 @@
 """Bounds the connections of the admin listener, so that its clients leave file descriptors for what answers them.
 
 The listening socket accepts no more than a number of connections; the event loop then waits a second, as it does where
-the system has no file descriptor left. A client that sends no request is disconnected.
+the system has no file descriptor left. An address may have as many as are left for others: one that opens ever more has
+half of all, three have a quarter each, and a quarter is left. A client that sends no request is disconnected.
 """
 
 import asyncio
 import errno
 import logging
 import socket
+from collections import defaultdict
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,26 +24,43 @@ log = logging.getLogger(__name__)
 
 
 class BoundedListener(socket.socket):
-    """A listening socket that has at most `most` accepted connections open."""
+    """A listening socket that has at most `most` accepted connections open; `accepted` has them by address."""
 
     most: int
-    accepted: list[socket.socket]
+    accepted: defaultdict[str, list[socket.socket]]
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Raises OSError where there are too many."""
-        if len(self.accepted) >= self.most:
-            self.accepted = [connection for connection in self.accepted if connection.fileno() >= 0]
-        if len(self.accepted) >= self.most:
+        """Accept a connection. Raises OSError where there are too many, BlockingIOError where it was closed again."""
+        if self._left <= 0:
+            self._forget_closed()
+        if self._left <= 0:
             raise OSError(errno.EMFILE, f"{self.most} connections are open")
         connection, address = super().accept()
-        self.accepted.append(connection)
+        host = address[0]
+        if len(self.accepted[host]) >= self._left:
+            self._forget_closed()
+        if len(self.accepted[host]) >= self._left:
+            connection.close()
+            raise BlockingIOError(errno.EWOULDBLOCK, f"{len(self.accepted[host])} connections of {host} are open")
+        self.accepted[host].append(connection)
         return connection, address
+
+    @property
+    def _left(self) -> int:
+        """How many connections there may be more, without those that have closed since they were last looked for."""
+        return self.most - sum(map(len, self.accepted.values()))
+
+    def _forget_closed(self) -> None:
+        known, self.accepted = self.accepted, defaultdict(list)
+        for host, connections in known.items():
+            if left_open := [connection for connection in connections if connection.fileno() >= 0]:
+                self.accepted[host] = left_open
 
 
 def listen(host: str, port: int, most: int) -> BoundedListener:
     """Return a listening socket. Raises OSError."""
     made = listening.bind(host, port, BoundedListener)
-    made.most, made.accepted = most, []
+    made.most, made.accepted = most, defaultdict(list)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)  # accepted connections inherit the option
     return made
 

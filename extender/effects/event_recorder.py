@@ -3,23 +3,23 @@
 An object has one Event for each reason, a series with a count, as client-go's recorder writes it. An unchanged message
 is posted again after half an hour only, because Events expire after an hour; a changed one after 15 s at the earliest,
 and each post doubles that time, up to five minutes. A token bucket limits all posts together. What waits for a token is
-replaced by the newer message of its series. Namespaces have turns: the pods of one that create a crowd of Events delay
-and displace no other's.
+replaced by the newer message of its series. Namespaces have turns, and equal parts of what is remembered: the pods of
+one that create a crowd of Events delay no other's, and make nobody's be posted again.
 """
 
 import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from vgpu.pacing.back_off import BackOff
+from vgpu.pacing.fair_cache import FairCache
 from vgpu.pacing.fair_queue import FairQueue
 from vgpu.pacing.token_bucket import TokenBucket
 
@@ -33,8 +33,6 @@ BURST: Final = 50
 RATE_PER_S: Final = 5.0
 COMPONENT: Final = "vgpu-extender"
 
-K = TypeVar("K")
-V = TypeVar("V")
 _Key = tuple[str, str]  # the object's UID, and the reason
 _Event = tuple[Mapping[str, str], str]  # the object's reference, and the message
 
@@ -70,8 +68,8 @@ class EventRecorder:
         self._now = now
         self._sleep = sleep
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
-        self._series: OrderedDict[_Key, _Series] = OrderedDict()
-        self._recorded: OrderedDict[str, float] = OrderedDict()
+        self._series = FairCache[str, _Key, _Series](MAX_SERIES)
+        self._recorded = FairCache[str, str, float](MAX_SERIES)
         self._waiting = FairQueue[str, _Key, _Event](QUEUE_SIZE)  # by namespace
         self._has_waiting = asyncio.Event()
 
@@ -82,16 +80,17 @@ class EventRecorder:
 
     def rests(self, uid: str) -> bool:
         """Whether a message about an object came within the last 15 s: then another one is not worth its making."""
-        return self._clock() - self._recorded.get(uid, float("-inf")) < MIN_INTERVAL_S
+        recorded = self._recorded.get(uid)
+        return recorded is not None and self._clock() - recorded < MIN_INTERVAL_S
 
     def record(self, about: Mapping[str, str], reason: str, message: str) -> None:
         """Queue an Event about an object (its reference), unless the rules above suppress it."""
-        uid, now = about["uid"], self._clock()
-        _remember(self._recorded, uid, now)
+        uid, namespace, now = about["uid"], about.get("namespace", ""), self._clock()
+        self._recorded.put(namespace, uid, now)
         last = self._series.get((uid, reason))
         if last is not None and not last.is_due(message, now):
             return
-        self._waiting.put(about.get("namespace", ""), (uid, reason), (about, message))
+        self._waiting.put(namespace, (uid, reason), (about, message))
         self._has_waiting.set()
 
     async def run(self) -> None:
@@ -103,7 +102,7 @@ class EventRecorder:
             namespace, key, event = self._waiting.first()
             about, message = event
             count = await self._post(about, key[1], message)
-            _remember(self._series, key, _Series(message, count, self._clock()))
+            self._series.put(namespace, key, _Series(message, count, self._clock()))
             self._waiting.done(namespace, key, event)
             if not self._waiting:
                 self._has_waiting.clear()
@@ -126,10 +125,3 @@ class EventRecorder:
 def _digest(uid: str, reason: str) -> str:
     """Return the part of an Event's name that makes it the series' own, in every process."""
     return hashlib.blake2b(f"{uid} {reason}".encode(), digest_size=8).hexdigest()
-
-
-def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > MAX_SERIES:
-        memory.popitem(last=False)

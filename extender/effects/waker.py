@@ -13,7 +13,8 @@ kube-scheduler may see a Node that offers more before this program sees it, so t
 pods are also woken when a Node offers more.
 
 Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
-node can take. A token bucket limits the writes.
+node can take. A token bucket limits the writes. Of the pods that are named to be touched, such as members of gangs,
+namespaces have turns, and changed nodes come between them: a crowd of gangs delays nobody by more than half a second.
 """
 
 import asyncio
@@ -32,7 +33,8 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace, NodeName, PodUid
+from vgpu.pacing.fair_queue import FairQueue
 from vgpu.pacing.token_bucket import TokenBucket
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
@@ -45,6 +47,7 @@ BURST: Final = 100
 RETRY_S: Final = 2.0  # after a write that failed, or while another replica leads
 ROUND_S: Final = 0.1  # between two rounds: pods that begin to wait together are tried together
 BATCH: Final = 50  # pods that are looked at before other work gets its turn
+NAMED_AT_ONCE: Final = 25  # pods that are touched before nodes get their turn: half a second
 CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
 
 log = logging.getLogger(__name__)
@@ -88,7 +91,7 @@ class Waker:
         self._newly_waiting: dict[PodUid, None] = {}  # of them, those that began to wait after a node had changed
         self._seeking: set[PodUid] = set()  # of them, those that must be beside other pods
         self._nodes: dict[NodeName, None] = {}
-        self._asked: dict[PodUid, str] = {}
+        self._named = FairQueue[Namespace, PodUid, str]()
         self._is_changed = asyncio.Event()
 
     def take(self, pod: WatchedPod) -> None:
@@ -123,7 +126,8 @@ class Waker:
 
     def wake(self, uid: PodUid, why: str) -> None:
         """Touch one pod that waits for something else than a node; `why` differs from one time to the next."""
-        self._asked[uid] = why
+        pod = self._cluster.objects.pods.get(uid)
+        self._named.put(pod.namespace if pod else NO_NAMESPACE, uid, why)
         self._is_changed.set()
 
     async def run(self, leader: Leader) -> None:
@@ -144,18 +148,24 @@ class Waker:
         failed += [node for node in recent if not await self._wake_on(node, newly_waiting, touched)]
         for node in failed:
             self.changed(node)
-        return not failed and await self._wake_asked()
+        return not failed and await self._wake_named()
 
-    async def _wake_asked(self) -> bool:
-        """Touch the pods that were named. Return whether all was written; other pods are kept."""
-        asked, self._asked = self._asked, {}
-        for uid, why in asked.items():
+    async def _wake_named(self) -> bool:
+        """Touch some of the pods that were named. Return whether all was written; the other pods are kept."""
+        failed: dict[PodUid, str] = {}
+        for _ in range(min(NAMED_AT_ONCE, len(self._named))):
+            namespace, uid, why = self._named.first()
+            self._named.done(namespace, uid, why)
             pod = self._cluster.objects.pods.get(uid)
             if pod is None or pod.node or not self._may_start(pod):
                 continue
             if not await self._touch(pod, "GangCanBePlaced", why):
-                self.wake(uid, why)
-        return not self._asked
+                failed[uid] = why
+        for uid, why in failed.items():
+            self.wake(uid, why)
+        if self._named:
+            self._is_changed.set()
+        return not failed
 
     async def _wake_on(self, node: NodeName, waiting: Collection[PodUid], touched: set[PodUid]) -> bool:
         """Touch those pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""

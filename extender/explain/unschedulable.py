@@ -2,7 +2,8 @@
 
 Where kube-scheduler's own checks leave no node, it never calls `/filter`, and the pod's owner sees only a text such as
 `Insufficient vgpu.io/slice`. So pods that the watch shows as unschedulable are filtered here, and an Event names every
-card. Pods with equal requests share one explanation. The event loop is given back after each 5 ms of work, and rests
+card. Pods with equal requests share one explanation, and namespaces have turns: a crowd of pods that all differ delays
+the pods of another namespace by one explanation. The event loop is given back after each 5 ms of work, and rests
 for as long: explaining a crowd of pods must not slow the verbs. Waiting pods are explained again every ten minutes,
 because their Events expire. A pod that has just had an Event is explained again a little later: what has changed since
 then would not be said otherwise, because kube-scheduler may not ask for the pod again for minutes.
@@ -24,7 +25,8 @@ from extender.verbs.verdict import FilterVerdict
 from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import Parsed, PodRequest
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.pacing.fair_queue import FairQueue
 from vgpu.placement.choose import NodeRefusal
 
 SLICE_S: Final = 0.005
@@ -56,6 +58,7 @@ class UnschedulablePods:
         self._clock = clock
         self._sleep = sleep
         self._queue: dict[_Key, set[PodUid]] = {}
+        self._turns = FairQueue[Namespace, _Key, _Key]()
         self._under_way: set[PodUid] = set()
         self._resting: set[PodUid] = set()
         self._is_queued = asyncio.Event()
@@ -73,6 +76,7 @@ class UnschedulablePods:
             is_admitted, said = pod.is_admitted(self._cluster.slice_mib), pod.scheduler_message
             key = pod.parsed, is_admitted, request, gang, pod.rules_json, said if _names_rules(said) else ""
             self._queue.setdefault(key, set()).add(pod.uid)
+            self._turns.put(pod.namespace, key, key)
             self._is_queued.set()
 
     async def run(self) -> None:
@@ -82,13 +86,18 @@ class UnschedulablePods:
             group.create_task(self._run_rested())
             while True:
                 await self._is_queued.wait()
-                key = next(iter(self._queue))
-                self._under_way = self._queue.pop(key)
-                if not self._queue:
+                self._under_way = self._next()
+                if not self._turns:
                     self._is_queued.clear()
                 await self._explain(self._under_way)
                 self._under_way = set()
                 await self._rest()
+
+    def _next(self) -> set[PodUid]:
+        """Take the pods of the next namespace's turn; none where they were explained with equal pods of another one."""
+        namespace, key, value = self._turns.first()
+        self._turns.done(namespace, key, value)
+        return self._queue.pop(key, set())
 
     async def _run_again(self) -> None:
         while True:

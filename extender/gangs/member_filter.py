@@ -94,7 +94,7 @@ class MemberFilter:
 
     def _answer(self, asked: MemberCall, found: MemberPlace | Reason | _Open) -> IndexAnswer:
         if not isinstance(found, MemberPlace):
-            self._tracker.refused.add(asked.uid)
+            self._tracker.refused.add(asked.key, asked.uid)
             return self._judge.alike(asked.names, found if isinstance(found, Reason) else Reason.GANG_WAITS)
         answer = self._judge.alike(asked.names, Reason.GANG_PLANNED_ELSEWHERE)
         answer.decide(list(asked.names).index(found.node), None)

@@ -1,8 +1,10 @@
-"""Takes the nodes' reports, decides about each pod of a report, and warns or acts as long as this replica leads."""
+"""Takes the nodes' reports, decides about each pod of a report, and warns or acts as long as this replica leads.
+
+Namespaces have turns: a crowd of idle pods delays what is done about the pods of others by one request.
+"""
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +23,8 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.pacing.fair_queue import FairQueue
 
 IDLE: Final = "Idle"
 WARNED: Final = "IdleWarning"
@@ -68,7 +71,7 @@ class IdleWatcher:
         self._grace_s = grace_s
         self._acts = acts
         self._warned: dict[str, int] = {}
-        self._due: OrderedDict[PodUid, _Due] = OrderedDict()
+        self._due = FairQueue[Namespace, PodUid, _Due]()
         self._is_due = asyncio.Event()
 
     @property
@@ -97,7 +100,6 @@ class IdleWatcher:
     def forget(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         self._warned.pop(uid, None)
-        self._due.pop(uid, None)
         self.verdicts.forget(uid)
 
     async def run(self, leader: Leader, actions: Mapping[IdleAction, Act], count: Callable[[str, str], None]) -> None:
@@ -109,12 +111,11 @@ class IdleWatcher:
             await self._is_due.wait()
             self._is_due.clear()
             while self._due:
-                uid, due = next(iter(self._due.items()))
+                namespace, uid, due = self._due.first()
                 pod = self._pods.get(uid)
                 if pod is not None and not leader.refusal() and self._clock_ns() - due.at_ns <= STALE_NS:
                     await self._carry_out(pod, due, actions, count)
-                if self._due.get(uid) is due:  # no later report came meanwhile
-                    del self._due[uid]
+                self._due.done(namespace, uid, due)  # unless a later report came meanwhile
 
     def _judge(self, pod: WatchedPod, uses: pod_use.Uses) -> None:
         now_ns, rule, idle_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
@@ -129,7 +130,7 @@ class IdleWatcher:
             self._add(pod, _Due(now_ns, idle_ms or 0, None, verdict))
 
     def _add(self, pod: WatchedPod, due: _Due) -> None:
-        self._due[pod.uid] = due
+        self._due.put(pod.namespace, pod.uid, due)
         self._is_due.set()
 
     async def _carry_out(

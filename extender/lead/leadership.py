@@ -2,8 +2,8 @@
 
 A new holder lists the pods again before it binds, because its watch may lag behind the last holder's Bindings. Where
 the last holder did not release the Lease, one of its Bindings may still be carried out: then the new holder first waits
-until the last of them has expired. A holder that cannot renew the Lease stops binding when the Lease's duration is over
-by the holder's own clock, counted from before the last renewal.
+until the last of them has expired, counted from the end of the last holder's Lease. A holder that cannot renew the
+Lease stops binding when the Lease's duration is over by the holder's own clock, counted from before the last renewal.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from vgpu.domain.errors import KubernetesError
 LEASE: Final = "vgpu-extender"
 DURATION_S: Final = 10
 RENEW_S: Final = 2.0
+LOOK_S: Final = 0.5  # between two looks at a Lease that another replica holds, as the watch shows it
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,9 @@ class Leadership:
         self._has_rival = False  # whether another holder has been seen since this replica last led
         self._may_bind = False
         self._handover: asyncio.Task[None] | None = None
+        self._expired_at: float | None = None  # when the Lease had ended that the last attempt found expired
+        self._renewing = asyncio.Lock()
+        self._has_resigned = False
 
     def refusal(self) -> str:
         """Return why this replica must not bind now; empty where it may."""
@@ -76,33 +80,37 @@ class Leadership:
     async def run(self) -> None:
         """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
         while True:
-            if self._may_lead() or self._holds():
-                await self._renew()
-            await self._sleep(RENEW_S)
+            self._note_rival(self._leases.holder(LEASE))
+            if self._holds() or (self._may_lead() and not self._leases.is_fresh(LEASE)):
+                async with self._renewing:
+                    if not self._has_resigned:
+                        await self._renew()
+            await self._sleep(RENEW_S if self._holds() else LOOK_S)
 
     async def resign(self) -> None:
-        """Stop binding and release the Lease, so that the next holder need not wait.
+        """Stop binding and release the Lease for good, so that the next holder need not wait.
 
-        Call it when no Binding of this replica can be carried out any more, and `run` has ended.
+        Call it when no Binding of this replica can be carried out any more; `run` may go on.
         """
-        self._lose()
-        try:
-            await lease.release(self._client, self._namespace, LEASE, self._identity, self._now())
-        except KubernetesError as error:
-            log.warning("the Lease could not be released: %s", error)
+        self._has_resigned = True
+        async with self._renewing:
+            self._lose()
+            try:
+                await lease.release(self._client, self._namespace, LEASE, self._identity, self._now())
+            except KubernetesError as error:
+                log.warning("the Lease could not be released: %s", error)
 
     def _holds(self) -> bool:
         return self._clock() < self._held_until
 
     async def _renew(self) -> None:
-        before = self._clock()
+        before, self._expired_at = self._clock(), None
         found: list[lease.LeaseRecord] = []  # the record before this renewal; none where there was no Lease
 
         def is_expired(read: lease.LeaseRecord) -> bool:
             found.append(read)
             return self._is_expired(read)
 
-        self._note_rival(self._leases.holder(LEASE))
         try:
             held = await lease.renew(
                 self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(), is_expired=is_expired
@@ -146,7 +154,11 @@ class Leadership:
         if watched is None or watched.holder != read.holder:
             return False
         is_same = bool(watched.renewed) and datetime.fromisoformat(watched.renewed) == read.renewed
-        return is_same and not self._leases.is_fresh(LEASE)
+        if not is_same or self._leases.is_fresh(LEASE):
+            return False
+        changed, duration_s = self._leases.term(LEASE)
+        self._expired_at = changed + (duration_s or 0)
+        return True
 
     def _become_leader(self, previous: lease.LeaseRecord | None) -> None:
         """Wait as long as a Binding of the last holder can be carried out, which is unless it released the Lease."""
@@ -157,7 +169,16 @@ class Leadership:
         self._lose()
         self._held_until, self._has_rival, self._may_bind = held_until, False, is_first
         if not is_first:
-            self._handover = asyncio.create_task(self._take_over(0.0 if is_released else REQUEST_EXPIRY_S))
+            self._handover = asyncio.create_task(self._take_over(0.0 if is_released else self._bindings_last_s()))
+
+    def _bindings_last_s(self) -> float:
+        """Return how long a Binding of the last holder can still be carried out.
+
+        A holder sends none once its Lease has ended by its own clock, which is no later than by this replica's.
+        """
+        if self._expired_at is None:  # a Lease that was deleted, or taken by a request without an answer
+            return REQUEST_EXPIRY_S
+        return max(0.0, self._expired_at + REQUEST_EXPIRY_S - self._clock())
 
     async def _take_over(self, wait_s: float) -> None:
         await self._sleep(wait_s)

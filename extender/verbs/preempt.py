@@ -9,7 +9,8 @@ calls an extender. So there are two ways to an eviction:
 2. `run` acts for pods that filter refused on every node, where kube-scheduler does not call `preempt` at once: it
    nominates the pod for the best node and evicts the victims.
 
-Only the leader preempts. Decisions are made one after the other and use at most a fifth of the time.
+Only the leader preempts. Decisions are made one after the other and use at most a fifth of the time. Namespaces have
+turns: each pod of a crowd that waits is decided on, and delays the pods of other namespaces by one decision.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ from extender.state.budgets import Budgets
 from extender.state.objects import WatchedPod
 from extender.state.room import ClusterRoom
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, Namespace, NodeName, PodUid
+from vgpu.pacing.fair_queue import FairQueue
 from vgpu.placement import rank
 from vgpu.placement.preempt import Eviction
 
@@ -76,14 +78,14 @@ class Preemption:
         self._evictor = evictor
         self._clock = clock
         self._sleep = sleep
-        self._noted: dict[PodUid, _Noted] = {}
+        self._noted = FairQueue[Namespace, PodUid, _Noted](MAX_NOTED)
         self._is_noted = asyncio.Event()
         self._acted: tuple[str, NodeName, float] = ("", NO_NODE, 0.0)
 
     def note(self, pod: WatchedPod, nodes: Sequence[NodeName]) -> None:
         """Take a pod that filter refused on every node that has what kube-scheduler counts."""
-        if pod.scheduling.may_preempt and nodes and len(self._noted) < MAX_NOTED:
-            self._noted[pod.uid] = _Noted(pod, nodes, self._clock())
+        if pod.scheduling.may_preempt and nodes:
+            self._noted.put(pod.namespace, pod.uid, _Noted(pod, nodes, self._clock()))
             self._is_noted.set()
 
     def awaited_node(self, pod: WatchedPod) -> NodeName:
@@ -98,7 +100,7 @@ class Preemption:
 
     async def verb(self, pod: WatchedPod, victims: Mapping[NodeName, MetaVictims]) -> dict[NodeName, MetaVictims]:
         """Answer `preempt`: the nodes where the pod fits after the evictions, with all their victims."""
-        noted = self._noted.pop(pod.uid, None)
+        noted = self._noted.pop(pod.namespace, pod.uid)
         if self._leader.refusal() or pod.parsed.problems:
             return {}
         if pod.parsed.request is None:
@@ -116,13 +118,12 @@ class Preemption:
         """Preempt for noted pods until cancelled."""
         while True:
             await self._is_noted.wait()
-            noted = next(iter(self._noted.values()), None)
-            if noted is None:  # the verb took it
+            if not self._noted:
                 self._is_noted.clear()
                 continue
+            namespace, uid, noted = self._noted.first()
             await self._sleep(max(0.0, noted.at + VERB_DELAY_S - self._clock()))
-            if self._noted.get(noted.pod.uid) is noted:
-                del self._noted[noted.pod.uid]
+            if self._noted.done(namespace, uid, noted):  # neither the verb took it, nor did filter refuse the pod again
                 started = self._clock()
                 await self._preempt(noted)
                 await self._sleep((self._clock() - started) * PAUSE_FACTOR)

@@ -25,6 +25,7 @@ class Mode(ctypes.Structure):
         ("apart_permille", ctypes.c_uint32),
         ("joint_permille", ctypes.c_uint32),
         ("is_saturated", ctypes.c_bool),
+        ("is_first", ctypes.c_bool),
         ("is_behind", ctypes.c_bool),
     )
 
@@ -33,21 +34,28 @@ class Figures(ctypes.Structure):
     _fields_ = (
         ("used_ns", U64),
         ("wanted_ns", U64),
+        ("contested_ns", U64),
         ("is_possible", ctypes.c_bool),
         ("has_newcomer", ctypes.c_bool),
+        ("is_any_slower", ctypes.c_bool),
         ("is_any_behind", ctypes.c_bool),
     )
 
 
 @dataclass
 class Card:
-    """A card whose kernels take `apart` or `joint` of its time, and which is wanted for `wanted` of it."""
+    """A card whose kernels take `apart` or `joint` of its time.
+
+    It is wanted for `wanted` of the time, and somebody waits for `contested` of it; None = as long as it is wanted.
+    """
 
     library: ctypes.CDLL
     apart: float = 0.5
     joint: float = 0.8
     wanted: float = 1.0
+    contested: float | None = None
     is_possible: bool = True
+    is_slower: bool = False
     is_behind: bool = False
     mode: Mode = field(default_factory=lambda: Mode(since=START, measured_since=START))
     now: int = START
@@ -65,7 +73,9 @@ class Card:
         passed = self.now - self.mode.measured_since
         used = self.joint if self.is_on else self.apart
         wanted = 0 if self.is_on else int(passed * self.wanted)
-        figures = Figures(int(passed * used), wanted, self.is_possible, has_newcomer, self.is_behind and self.is_on)
+        contested = wanted if self.contested is None else int(passed * self.contested)
+        joint = (self.is_slower and self.is_on, self.is_behind and self.is_on)
+        figures = Figures(int(passed * used), wanted, contested, self.is_possible, has_newcomer, *joint)
         was_on = self.is_on
         change: int = self.library.joint_mode_step(ctypes.byref(self.mode), ctypes.byref(figures), U64(self.now))
         assert (change == BEGINS) == (self.is_on and not was_on)
@@ -81,9 +91,10 @@ class Card:
 
 def test_turns_that_waste_the_card_become_joint_within_two_seconds(pure: ctypes.CDLL) -> None:
     card = Card(pure)
+    card.step(has_newcomer=True)
     card.run(2)
     assert card.mode.phase == HELD
-    assert card.begins[0] - START <= 0.7 * SECOND
+    assert 1.2 * SECOND <= card.begins[0] - START <= 1.3 * SECOND  # in the first measurement kernels are loaded
 
 
 def test_turns_whose_kernels_fill_the_card_stay_apart(pure: ctypes.CDLL) -> None:
@@ -116,11 +127,19 @@ def test_a_trial_that_shows_no_gain_ends_and_is_repeated_more_and_more_seldom(pu
     assert card.joint_ns < 0.01 * 600 * SECOND
 
 
-def test_without_saturation_the_same_use_is_no_reason_against(pure: ctypes.CDLL) -> None:
-    """All that is wanted is done in both ways."""
-    card = Card(pure, apart=0.1, joint=0.1, wanted=0.3)
+@pytest.mark.parametrize("wanted", [0.3, 1.0])
+def test_where_nobody_waits_for_long_the_same_use_is_no_reason_against(pure: ctypes.CDLL, wanted: float) -> None:
+    """Both ways do all that is wanted. A turn is held until it is asked back, also while it is not used."""
+    card = Card(pure, apart=0.1, joint=0.1, wanted=wanted, contested=0.1)
     card.run(2)
     assert card.mode.phase == HELD
+
+
+def test_where_nobody_waits_for_long_a_tenant_that_is_served_more_slowly_is_a_reason_against(pure: ctypes.CDLL) -> None:
+    card = Card(pure, apart=0.5, joint=0.9, contested=0.2, is_slower=True)
+    card.run(60)
+    assert card.mode.phase == APART
+    assert card.joint_ns < 0.1 * 60 * SECOND
 
 
 def test_joint_turns_end_for_a_tenant_that_is_behind_in_two_measurements(pure: ctypes.CDLL) -> None:
@@ -155,6 +174,17 @@ def test_programs_that_do_something_else_are_measured_again(pure: ctypes.CDLL) -
     changed = card.now
     card.run(2)
     assert card.ends[0] - changed <= 1.1 * SECOND
+
+
+@pytest.mark.parametrize("trial", [2.0, 0.55])
+def test_what_is_read_in_the_first_seconds_is_no_reason_to_measure_again(pure: ctypes.CDLL, trial: float) -> None:
+    """The estimates, of which the card's use is the sum, change then."""
+    card = Card(pure, joint=trial)
+    card.run(2)
+    assert card.mode.phase == HELD
+    card.joint = 0.8
+    card.run(30)
+    assert card.ends == []
 
 
 @pytest.mark.parametrize("seconds", [0.3, 0.7, 0.9, 5])

@@ -107,14 +107,53 @@ def test_best_effort_beside_a_guarantee_may_be_joint(card: Card) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "joins"),
-    [(demand(30, "fixed"), True), (demand(30, "burst", priority=1), True), (demand(30, "burst"), False)],
-    ids=["fixed share", "other priority", "older limiter"],
+    [(demand(30, "burst", priority=1), True), (demand(30, "burst"), False)],
+    ids=["other priority", "older limiter"],
 )
 def test_turns_stay_apart_beside(card: Card, asked: Demand, *, joins: bool) -> None:
     card.add(demand(40, "burst"))
     card.add(asked, joins=joins)
     card.run(10)
     assert not card.is_joint
+
+
+@pytest.mark.parametrize(
+    ("second", "share", "is_joint"),
+    [
+        (demand(30, "fixed"), 0.1, True),
+        (demand(30, "burst"), 0.1, True),
+        (demand(30, "fixed"), 0.2, False),
+        (demand(30, "burst"), 0.2, False),
+        (demand(policy="best-effort"), 0.05, False),
+    ],
+)
+def test_a_fixed_share_holds_turns_jointly_only_while_all_use_little_of_their_guarantees(
+    card: Card, second: Demand, share: float, *, is_joint: bool
+) -> None:
+    card.add(demand(30, "fixed"), share_apart=0.1, share_joint=0.12)
+    card.add(second, share_apart=share, share_joint=1.2 * share)
+    card.run(10)
+    assert card.is_joint == is_joint
+
+
+def test_a_fixed_share_that_is_used_more_ends_joint_turns_within_a_second(card: Card) -> None:
+    first, _ = (card.add(demand(30, "fixed"), share_apart=0.1, share_joint=0.12) for _ in range(2))
+    card.run(3)
+    assert card.is_joint
+    first.share_joint = 0.3
+    card.run(1)
+    assert not card.is_joint
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_use_that_is_charged_in_large_steps_counts_in_full(card: Card, steps: int) -> None:
+    """A decoder whose turns the arbiter does not ask back is charged every 50 ms."""
+    first, second = (card.add(demand(50, "burst"), share_apart=0.0, share_joint=0.0) for _ in range(2))
+    second.share_apart = second.share_joint = 0.04
+    for number in range(1, int(20 * SECOND / STEP)):
+        first.gpu_ns += int(0.9 * steps * STEP) if number % steps == 0 else 0
+        card.step()
+        assert not card.is_joint
 
 
 def test_turns_that_fill_the_card_stay_apart(card: Card) -> None:
@@ -135,10 +174,10 @@ def test_a_tenant_that_is_served_less_than_its_guarantee_while_it_waits_ends_joi
     """It asks for little, at random moments, so its share of the card's time is the same in both ways."""
     waiting = card.add(demand(40, "burst"), share_apart=0.15, share_joint=0.15, waits=0.16)
     card.add(demand(policy="best-effort"), share_apart=0.5, share_joint=0.75)
-    card.run(0.62)
+    card.run(1.3)
     assert card.is_joint
     waiting.waits = 0.5
-    card.run(1)
+    card.run(0.7)
     assert not card.is_joint
 
 

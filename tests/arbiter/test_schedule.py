@@ -4,6 +4,7 @@ A share is a percentage of the card's time, measured over at least two seconds a
 """
 
 import itertools
+import statistics
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -308,6 +309,47 @@ def test_a_latency_sensitive_tenant_interrupts_a_turn(make_world: MakeWorld, qui
     _, left = shares(world)
     assert max(inference.latencies[100:]) <= 2.15 * MS
     assert left >= (59 if burner.policy == 0 else 85)
+
+
+def test_a_tenant_that_is_behind_its_guarantee_goes_before_one_that_is_ahead(make_world: MakeWorld) -> None:
+    """A server of prompts, 16 ms each, beside a decoder that uses nearly all of the card, a token of 2 ms at a time."""
+    world = make_world()
+    decoder = Inference(world, world.tenant(demand(50, "burst")), kernel=MS, period=2100 * US)
+    prompts = Inference(world, world.tenant(demand(50, "burst")), kernel=8 * MS, period=160 * MS, jitter=80 * MS)
+    used, _ = shares(world)
+    assert statistics.median(prompts.latencies[3:]) <= 16 * MS + 2 * MS + 3 * HANDOVER
+    assert max(prompts.latencies[3:]) <= 21 * MS
+    assert used >= 75
+    assert max(decoder.latencies) <= 22 * MS  # the burst of the other, by its credit, and a token
+
+
+def test_a_tenant_that_is_ahead_waits_no_longer_than_usual_while_another_catches_up(make_world: MakeWorld) -> None:
+    """A container with 90 % works again, after short work now and then, beside one with 10 % that had nearly all."""
+    world = make_world()
+    small = Process(world, world.tenant(demand(10, "burst")))
+    large = IntermittentLoad(world, world.tenant(demand(90, "burst")))
+    for _ in range(5):
+        large.switch(on=True)
+        world.run(20 * MS)
+        large.switch(on=False)
+        world.run(SECOND)
+    small.waits.clear()
+    large.switch(on=True)
+    world.run(2 * SECOND)
+    catching_up = max(small.waits)
+    small.waits.clear()
+    world.run(2 * SECOND)
+    assert catching_up <= max(small.waits) + MS
+
+
+def test_tenants_that_have_what_is_guaranteed_to_them_do_not_overtake_each_other(make_world: MakeWorld) -> None:
+    """The one that uses little is behind all the time, but the other is not ahead of its guarantee."""
+    world = make_world()
+    load = Process(world, world.tenant(demand(90, "burst")), MS)
+    rare = Inference(world, world.tenant(demand(10, "burst")), kernel=4 * MS, period=160 * MS, jitter=80 * MS)
+    shares(world)
+    assert statistics.median(rare.latencies[3:]) > 10 * MS
+    assert max(load.waits) <= 17 * MS
 
 
 def test_a_returning_tenant_has_its_share_within_12_ms_and_leaves_it_at_once(make_world: MakeWorld) -> None:

@@ -95,6 +95,15 @@ def feed_waited_for(us: int, count: int) -> float:
     return count * us / 1e6 / (time.monotonic() - begun)
 
 
+def serve(first: int, others: int, count: int, requests: int) -> None:
+    """Requests of a kernel and then `count` others, each waited for."""
+    for _ in range(requests):
+        launch(first)
+        for _ in range(count):
+            launch(others)
+        cuda.cuCtxSynchronize()
+
+
 def end_stream(ended: int) -> int:
     """Result of cuStreamDestroy."""
     return int(cuda.cuStreamDestroy_v2(P(ended)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Unpack
 
-from cluster import nodes, parts
+from cluster import nodes
 from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
 from vgpu.domain import names, quantity
@@ -40,15 +40,6 @@ def restart_counts(namespace: PodNamespace) -> dict[str, int]:
         pod["metadata"]["name"]: sum(status["restartCount"] for status in pod["status"].get("containerStatuses", []))
         for pod in namespace.all()
     }
-
-
-@contextmanager
-def stopped(part: parts.ClusterPart) -> Iterator[None]:
-    part.stop()
-    try:
-        yield
-    finally:
-        part.start()
 
 
 def create_slowly(namespace: PodNamespace, wanted: Iterable[str], chance: random.Random, pause_s: float) -> None:

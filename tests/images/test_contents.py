@@ -1,12 +1,15 @@
 """What is checked of an image's contents, and what its bill of materials says."""
 
 import dataclasses
+import hashlib
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from images import debian, needed_libraries, sbom, wheels
+from images import debian, needed_libraries, page_libraries, sbom, wheels
+from images.build import PROJECT
 from release.identity import BuildIdentity
 
 SOURCE = BuildIdentity("0.2.0", time=datetime(2026, 11, 23, tzinfo=UTC))
@@ -58,3 +61,27 @@ def test_a_bill_of_materials_names_packages_by_their_urls() -> None:
         "BSD-3-Clause",
     ]
     assert other["serialNumber"] != bill["serialNumber"]
+
+
+def test_libraries_of_the_dashboard_are_materials_too() -> None:
+    (uplot,) = page_libraries.served(PROJECT)
+    (component,) = json.loads(sbom.document("vgpushare-extender", SOURCE, [], {}, [], [uplot]))["components"]
+    assert (component["purl"], component["licenses"][0]["license"]["id"]) == (f"pkg:npm/uplot@{uplot.version}", "MIT")
+    program = PROJECT / page_libraries.FOLDER / "uplot" / "uPlot.esm.js"
+    assert component["hashes"][0]["content"] == hashlib.sha256(program.read_bytes()).hexdigest()
+
+
+def test_an_image_without_the_dashboard_has_none_of_its_libraries(tmp_path: Path) -> None:
+    assert page_libraries.served(tmp_path) == []
+
+
+def test_our_own_wheel_has_its_hash(tmp_path: Path) -> None:
+    described = tmp_path / "tree" / wheels.SITE / "vgpushare-0.2.0.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.4\nName: vgpushare\nVersion: 0.2.0\n")
+    wheel = tmp_path / "vgpushare-0.2.0-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    found = wheels.own(tmp_path / "tree", wheel)
+    assert (found.name, found.file, found.sha256) == ("vgpushare", wheel.name, hashlib.sha256(b"wheel").hexdigest())
+    (component,) = json.loads(sbom.document("vgpushare-webhook", SOURCE, [], {}, [found]))["components"]
+    assert component["licenses"][0]["license"]["id"] == sbom.LICENCE

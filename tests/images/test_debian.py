@@ -1,6 +1,8 @@
 """The lock of Debian's packages, and which of their files are in an image."""
 
 import re
+import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,28 @@ def test_a_snapshot_of_the_archive_can_be_named() -> None:
     text = debian.sources("http://snapshot.debian.org/archive/{archive}/20261123T000000Z")
     assert " http://snapshot.debian.org/archive/debian/20261123T000000Z bookworm main\n" in text
     assert " http://snapshot.debian.org/archive/debian-security/20261123T000000Z bookworm-security main\n" in text
+
+
+def test_licences_are_read_only_of_files_that_name_them(tmp_path: Path) -> None:
+    texts = {
+        "zlib1g": "Format: https://example.invalid/copyright-format/1.0/\n\nFiles: *\nLicense: Zlib\n",
+        "python3.11": "This package was put together by hand.\n\nLicense: Permission is granted to any person\n",
+    }
+    for package, text in texts.items():
+        (tmp_path / "usr/share/doc" / package).mkdir(parents=True)
+        (tmp_path / "usr/share/doc" / package / "copyright").write_text(text)
+    assert debian.licences(tmp_path) == {"python3.11": "see /usr/share/doc/python3.11/copyright", "zlib1g": "Zlib"}
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get")
+def test_an_archive_that_cannot_be_reached_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    with socket.socket() as refusing:
+        refusing.bind(("127.0.0.1", 0))  # nothing listens there
+        mirror = f"http://127.0.0.1:{refusing.getsockname()[1]}/{{archive}}"
+        with pytest.raises(debian.PackageError, match=r"apt-get update: .*Failed to fetch"):
+            debian.Apt(tmp_path, "amd64", mirror)
 
 
 class Mirror(debian.Apt):

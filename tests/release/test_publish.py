@@ -2,12 +2,16 @@
 
 import hashlib
 import subprocess
+import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
-from release import archives, chart, notes, publish
+from release import __main__ as program
+from release import archives, chart, identity, notes, publish
 from tests.manifests import chart as rendering
 
 TAG = "0.2.0-dev.20261130010640.g1a2b3c4d5e6f"
@@ -25,7 +29,7 @@ def test_equal_files_give_equal_archives_whatever_their_times(tmp_path: Path) ->
         made.append((tmp_path / f"{name}.tgz").read_bytes())
     assert made[0] == made[1]
     with tarfile.open(tmp_path / "a.tgz") as archive:
-        assert archive.getnames() == ["root/a", "root/link/y", "root/sub/y", "root/z"]
+        assert archive.getnames() == ["root/LICENSE", "root/a", "root/link/y", "root/sub/y", "root/z"]
         assert {(entry.mtime, entry.uname, entry.type) for entry in archive} == {(0, "root", tarfile.REGTYPE)}
 
 
@@ -57,11 +61,72 @@ def test_helm_renders_the_published_chart_as_the_stamped_manifests(tmp_path: Pat
     assert ":dev\n" not in done.stdout
 
 
+CHANGES = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 - 2026-11-22\n\n- first\n"
+INSTALLING = "# Installing\n\n## 7 Upgrade and roll back\n\nApply the other version.\n\n## 8 Uninstall\n\nDelete.\n"
+
+
 def test_notes_are_the_changelogs_section() -> None:
-    changelog = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 - 2026-11-22\n\n- first\n"
-    assert "- first" in notes.of(changelog, "0.1.0")
-    assert "- new" in notes.of(changelog, "0.2.0.dev1+gab")
-    assert "- first" not in notes.of(changelog, "0.2.0.dev1+gab")
+    assert "- first" in notes.of(CHANGES, "0.1.0", INSTALLING)
+    assert "- new" in notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
+    assert "- first" not in notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
+
+
+def test_notes_say_how_to_upgrade_and_roll_back() -> None:
+    found = notes.of(CHANGES, "0.1.0", INSTALLING)
+    assert "## Upgrade and roll back\n\nApply the other version.\n" in found
+    assert "Delete." not in found
+    installing = (identity.ROOT / "manifests" / "README.md").read_text()
+    assert "vgpu version --server" in notes.of(CHANGES, "0.1.0", installing)
+
+
+def test_a_release_needs_a_section_of_its_own() -> None:
+    with pytest.raises(notes.MissingSection, match=r"CHANGELOG\.md has no section"):
+        notes.of(CHANGES, "0.2.0", INSTALLING)
+    with pytest.raises(notes.MissingSection, match=r"CHANGELOG\.md has no section"):
+        notes.of(CHANGES, "0.1", INSTALLING)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("see [platforms](docs/platforms.md#k3s)", "see platforms (docs/platforms.md)"),
+        ("see [docs/watch.md](docs/watch.md)", "see docs/watch.md"),
+        ("[a site](https://example.invalid/a)", "[a site](https://example.invalid/a)"),
+    ],
+)
+def test_notes_have_no_links_to_files_that_are_not_beside_them(written: str, shown: str) -> None:
+    assert f"- {shown}\n" in notes.of(f"## Unreleased\n\n- {written}\n", "0.2.0.dev1", INSTALLING)
+
+
+def test_only_what_others_can_build_again_is_a_release() -> None:
+    commit = identity.Commit("1a2b3c4d5e6f" + "0" * 28, 1_796_000_000)
+    assert program.uncommitted(identity.identify("0.2.0", commit)) == ""
+    assert "not committed" in program.uncommitted(identity.identify("0.2.0", replace(commit, changes="ab" * 32)))
+    assert "is not known" in program.uncommitted(identity.identify("0.2.0", None))
+
+
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file"):
+        done = subprocess.run(
+            [sys.executable, "-m", "release", out], cwd=identity.ROOT, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+            2, f"python -m release: error: {out} is not an empty folder",
+        )  # fmt: skip
+
+
+def test_a_program_that_fails_is_named_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = [sys.executable, "-c", "import sys; sys.exit('no route to host')"]
+    monkeypatch.setattr(publish, "publish", lambda *_: subprocess.run(failed, check=True, capture_output=True))
+    monkeypatch.setattr(sys, "argv", ["release", str(tmp_path / "out"), "--uncommitted"])
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1796000000")
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert str(ended.value).endswith("status 1\nno route to host")
+    assert not capsys.readouterr().out
 
 
 def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:

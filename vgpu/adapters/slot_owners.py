@@ -7,6 +7,7 @@ description lock on one byte of the region's file for each slot that it owns, wh
 """
 
 import fcntl
+import os
 import struct
 from collections.abc import Collection
 from pathlib import Path
@@ -15,18 +16,22 @@ from typing import Final
 from vgpu.adapters import process_use
 from vgpu.domain.formats import region
 from vgpu.domain.formats.region import SlotOwner
+from vgpu.pacing.fair_cache import FairCache
 
 _FLOCK: Final = struct.Struct("@hhqqi4x")  # l_type, l_whence, l_start, l_len, l_pid
-_MAX_KNOWN: Final = 4096
+MAX_KNOWN: Final = 4096
 
 
 class SlotOwners:
-    """Tells which slots of regions have owners that have ended. Use it from one thread at a time."""
+    """Tells which slots of regions have owners that have ended. Use it from one thread at a time.
+
+    It remembers 4,096 of them. A region whose container leaves ever more behind makes no other's be looked for again.
+    """
 
     def __init__(self, root: Path = Path("/proc")) -> None:
         """`root`: a /proc that shows the containers' processes; without them only the locks tell."""
         self._root = root
-        self._ended: set[SlotOwner] = set()
+        self._ended = FairCache[int, SlotOwner, bool](MAX_KNOWN)  # by the region's inode
 
     def ended(self, handle: int, data: bytes) -> tuple[int, ...]:
         """Return the slots whose owners have ended. `data` was read from the region's file, open at `handle`.
@@ -34,17 +39,18 @@ class SlotOwners:
         Raises MalformedRegion.
         """
         free = {slot: region.owner(data, slot) for slot in region.locked_slots(data) if _is_free(handle, slot)}
-        self._judge(set(free.values()) - self._ended)
-        return tuple(slot for slot, owner in free.items() if owner in self._ended)
+        known = {owner for owner in free.values() if self._ended.get(owner)}
+        ended = known | self._judged(set(free.values()) - known)
+        for owner in ended - known:
+            self._ended.put(os.fstat(handle).st_ino, owner, value=True)
+        return tuple(slot for slot, owner in free.items() if owner in ended)
 
-    def _judge(self, owners: Collection[SlotOwner]) -> None:
-        """Remember those of these owners that have ended; looks at every process of the machine."""
+    def _judged(self, owners: Collection[SlotOwner]) -> set[SlotOwner]:
+        """Return those of these owners that have ended; looks at every process of the machine."""
         if not owners:
-            return
+            return set()
         living = process_use.found_here({(owner.pid, owner.namespace) for owner in owners}, self._root)
-        if len(self._ended) > _MAX_KNOWN:
-            self._ended.clear()
-        self._ended |= {owner for owner in owners if (owner.pid, owner.namespace) not in living}
+        return {owner for owner in owners if (owner.pid, owner.namespace) not in living}
 
 
 def _is_free(handle: int, slot: int) -> bool:

@@ -1,5 +1,6 @@
-"""A bounded queue in which owners have turns: the crowd of one neither delays nor displaces what others put in."""
+"""A queue in which owners have turns: the crowd of one neither delays nor displaces what others put in."""
 
+import math
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
@@ -11,10 +12,10 @@ V = TypeVar("V")
 class FairQueue(Generic[Owner, K, V]):
     """Values by owner and key. A value replaces the one with its key, in its place.
 
-    Where there are more than `size` values, the owner of most loses its oldest one.
+    Where there are more than `size` values, the owner of most loses its oldest one; by default there is no bound.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: float = math.inf) -> None:
         self._size = size
         self._by_owner: OrderedDict[Owner, OrderedDict[K, V]] = OrderedDict()
         self._count = 0
@@ -37,13 +38,24 @@ class FairQueue(Generic[Owner, K, V]):
         owner = next(iter(self._by_owner))
         return owner, *next(iter(self._by_owner[owner].items()))
 
-    def done(self, owner: Owner, key: K, value: V) -> None:
-        """Remove a value, unless another one has replaced it; its owner has its next turn after all others."""
-        own = self._by_owner.get(owner, OrderedDict[K, V]())
-        if own.get(key) is value:
+    def done(self, owner: Owner, key: K, value: V) -> bool:
+        """Remove a value, unless another one has replaced it; its owner has its next turn after all others.
+
+        Return whether the value was removed.
+        """
+        is_there = self._by_owner.get(owner, OrderedDict[K, V]()).get(key) is value
+        if is_there:
             self._remove(owner, key)
         if owner in self._by_owner:
             self._by_owner.move_to_end(owner)
+        return is_there
+
+    def pop(self, owner: Owner, key: K) -> V | None:
+        """Remove a value out of its turn and return it; None where it is not in the queue."""
+        value = self._by_owner.get(owner, OrderedDict[K, V]()).get(key)
+        if value is not None:
+            self._remove(owner, key)
+        return value
 
     def _remove(self, owner: Owner, key: K) -> None:
         own = self._by_owner[owner]

@@ -3,10 +3,12 @@
 A list belongs to a query without its cursor. With a new snapshot the filters and sort keys of changed objects only are
 computed, in slices of time with pauses, because every computation delays other requests. Which
 namespaces a caller may see is applied to the page. Rows of pods are encoded once for each version.
+
+Callers have equal parts of what is kept, and turns at making lists: a caller that asks for many lists displaces no list
+of another caller, and delays it by one list.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,12 +18,17 @@ from extender.admin.answers import paging, rows
 from extender.admin.answers.listed import pods
 from extender.admin.answers.paging import Key, ListKind, ListRequest, RowPage
 from extender.admin.exchange.snapshots import ClusterSnapshot
+from extender.admin.security.caller_turns import CallerTurns
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.identifiers import PodUid
+from vgpu.pacing.fair_cache import FairCache
 
 T = TypeVar("T")
 
 MAX_LISTS: Final = 6  # that are kept, the latest used; 160,000 objects take 40 MB in each
+MADE_AT_ONCE: Final = 2
+MOST_WAITING: Final = 1_024
+MOST_OF_CALLER: Final = 64
 SLICE: Final = 128  # objects between two pauses: less than a millisecond
 PAUSE_S: Final = 0.002
 
@@ -88,7 +95,8 @@ class ListCache:
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
-        self._lists: OrderedDict[tuple[str, str], OrderedList[Any]] = OrderedDict()
+        self._lists = FairCache[str, tuple[str, str], OrderedList[Any]](MAX_LISTS)
+        self._turns = CallerTurns(MADE_AT_ONCE, MOST_WAITING, MOST_OF_CALLER)
         self._pods: dict[PodUid, tuple[WatchedPod, GpuNode | None, str, bytes]] = {}
 
     async def page(
@@ -99,6 +107,7 @@ class ListCache:
         asked: ListRequest,
         kind: ListKind[T],
         *,
+        caller: str,
         keeps: Callable[[T], bool] = lambda _: True,
         sees: Sees[T] = lambda _: True,
     ) -> RowPage:
@@ -110,19 +119,23 @@ class ListCache:
             objects: all objects of it.
             asked: the query.
             kind: how these objects are listed.
+            caller: whose parts and turns count.
             keeps: whether an object belongs to the list; a pure function of the object and the query.
             sees: whether the caller may see an object.
 
         Raises:
-            AdminProblem: an unknown field, or a cursor of another query.
+            AdminProblem: an unknown field, a cursor of another query, or too many lists of the caller are being made.
         """
         paging.check(asked, kind)
         name = (what, asked.digest)
-        kept = self._lists.setdefault(name, OrderedList(asked, keeps, self._pause))
-        self._lists.move_to_end(name)
-        if len(self._lists) > MAX_LISTS:
-            self._lists.popitem(last=False)
-        return await kept.page(snapshot.number, objects, asked, kind, sees)
+        kept = self._lists.get(name)
+        if kept is not None:
+            self._lists.put(caller, name, kept)
+            return await kept.page(snapshot.number, objects, asked, kind, sees)
+        async with self._turns.turn(caller):
+            kept = self._lists.get(name) or OrderedList(asked, keeps, self._pause)
+            self._lists.put(caller, name, kept)
+            return await kept.page(snapshot.number, objects, asked, kind, sees)
 
     def pod_row(self, pod: WatchedPod, snapshot: ClusterSnapshot) -> bytes:
         """Return a pod's encoded row, made once for each version of the pod, its GPUNode and the age of that."""

@@ -1,6 +1,5 @@
 """What the routers use, and how a request becomes an authenticated caller."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +17,7 @@ from extender.admin.routes.installed_pods import InstalledPods
 from extender.admin.security import access as rights
 from extender.admin.security.access import Access, Caller
 from extender.admin.security.audit import Audit
+from extender.admin.security.caller_turns import CallerTurns
 from extender.admin.security.rate_limits import RateLimits
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
@@ -29,6 +29,8 @@ from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 
 HISTORY_AT_ONCE: Final = 4
+HISTORY_WAITING: Final = 1_024
+HISTORY_OF_CALLER: Final = 128  # of whom several may look at pages with charts
 ANONYMOUS: Final = "system:unauthenticated"
 
 
@@ -54,7 +56,7 @@ class Context:
         extender_version: of the extender whose cluster is shown.
         lists: ordered lists that are kept between requests.
         summaries: those of the latest snapshot.
-        history_at_once: bounds the questions to the database.
+        history_turns: bounds the questions to the database.
     """
 
     snapshot: Callable[[], Awaitable[ClusterSnapshot]]
@@ -74,7 +76,9 @@ class Context:
     extender_version: str = ""
     lists: ListCache = field(default_factory=ListCache)
     summaries: SnapshotAnswers = field(default_factory=SnapshotAnswers)
-    history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
+    history_turns: CallerTurns = field(
+        default_factory=lambda: CallerTurns(HISTORY_AT_ONCE, HISTORY_WAITING, HISTORY_OF_CALLER)
+    )
 
 
 def of(request: Request) -> Context:
@@ -91,7 +95,7 @@ async def authenticated(request: Request) -> Caller:
     except AdminProblem:
         context.rates.check(ANONYMOUS)
         raise
-    context.rates.check(caller.name)
+    context.rates.check(caller.counted_as)
     return caller
 
 

@@ -35,7 +35,7 @@ async def stream_events(
 ) -> Response:
     """Stream changes of pods, cards and nodes: read the lists first, then apply the changes."""
     sees = await _sees(context, caller, query)
-    stream = context.streams.open(caller.name, sees, is_local=caller.is_local)
+    stream = context.streams.open(caller.counted_as, sees, is_local=caller.is_local)
 
     async def still_allowed() -> bool:
         """Whether the token is still good; the stream's filter follows the rights that the caller has now."""

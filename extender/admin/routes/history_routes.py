@@ -58,7 +58,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         labels=_labels(query.label),
     )
     begin, end = periods.ms(since), periods.ms(until)
-    found = await asked(context, lambda: reports.usage(groups, begin, end, filters))
+    found = await asked(context, caller, lambda: reports.usage(groups, begin, end, filters))
     items, left_out = paging.best(found, query.list_request(), usages.kind(groups))
     body = {
         "since": text(since),
@@ -66,7 +66,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         "items": items,
         "itemsLeftOut": left_out,
         "currency": reports.currency,
-        "staleSince": await stale_since(context, reports, since, until),
+        "staleSince": await stale_since(context, caller, reports, since, until),
     }
     return answer(request, body)
 
@@ -84,7 +84,7 @@ async def right_sizes(
     namespaces = await readable_namespaces(context, caller, query.namespace)
     filters = UsageFilters(namespaces=namespaces, owner=query.owner or None, labels=_labels(query.label))
     begin, end = periods.ms(since), periods.ms(until)
-    found = await asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
+    found = await asked(context, caller, lambda: reports.right_sizes(begin, end, filters, query.pod))
     rows = _worst(found.rows) if query.worst else found.rows
     items, left_out = paging.best(rows, query.list_request(), sizes.KIND)
     body = {
@@ -93,7 +93,7 @@ async def right_sizes(
         "items": items,
         "itemsLeftOut": left_out,
         "complete": found.is_complete,
-        "staleSince": await stale_since(context, reports, since, until),
+        "staleSince": await stale_since(context, caller, reports, since, until),
     }
     return answer(request, body)
 
@@ -122,10 +122,10 @@ async def history(
         until_ms=periods.ms(until),
     )
     try:
-        page = await asked(context, lambda: reports.history(filters, query.cursor, query.limit))
+        page = await asked(context, caller, lambda: reports.history(filters, query.cursor, query.limit))
     except MalformedCursor as error:
         raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
-    stale = await stale_since(context, reports, since, until)
+    stale = await stale_since(context, caller, reports, since, until)
     items = [_entry(entry) for entry in page.entries]
     return answer(request, {"items": items, "nextCursor": page.cursor, "staleSince": stale})
 
@@ -137,8 +137,8 @@ def reports_of(context: Context) -> Reports:
     return context.reports
 
 
-async def asked(context: Context, ask: Callable[[], T]) -> T:
-    """Ask the database in a thread; at most a few questions at once.
+async def asked(context: Context, caller: Caller, ask: Callable[[], T]) -> T:
+    """Ask the database in a thread; at most a few questions at once, for which callers have turns.
 
     A database that does not answer is asked again for `WAIT_S`: at the start of the extender its tables are being made.
     """
@@ -146,7 +146,7 @@ async def asked(context: Context, ask: Callable[[], T]) -> T:
     waits_until = loop.time() + WAIT_S
     while True:
         try:
-            async with context.history_at_once:
+            async with context.history_turns.turn(caller.counted_as):
                 return await asyncio.to_thread(ask)
         except HistoryUnavailable as error:
             if loop.time() >= waits_until:
@@ -155,9 +155,9 @@ async def asked(context: Context, ask: Callable[[], T]) -> T:
         await asyncio.sleep(RETRY_S)
 
 
-async def stale_since(context: Context, reports: Reports, since: datetime, until: datetime) -> str:
+async def stale_since(context: Context, caller: Caller, reports: Reports, since: datetime, until: datetime) -> str:
     """Return until when a period is stored; empty where all of it is that is not in the future."""
-    stored_ms = max(await asked(context, reports.stored_until_ms), periods.ms(since))
+    stored_ms = max(await asked(context, caller, reports.stored_until_ms), periods.ms(since))
     wanted_ms = min(periods.ms(until), periods.ms(context.now()))
     return times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else ""
 

@@ -28,7 +28,8 @@ async def list_nodes(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     kind = nodes.kind(snapshot)
-    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.list_request(), kind)
+    asked, whose = query.list_request(), caller.counted_as
+    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), asked, kind, caller=whose)
     return answer(request, page.as_json(snapshot.stale_since))
 
 
@@ -51,7 +52,8 @@ async def list_gpus(request: Request, context: Using, caller: Called, query: Ann
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
     kind = gpus.kind(snapshot, sees)
-    page = await context.lists.page("gpus", snapshot, gpus.of(snapshot), query.list_request(), kind)
+    asked, whose = query.list_request(), caller.counted_as
+    page = await context.lists.page("gpus", snapshot, gpus.of(snapshot), asked, kind, caller=whose)
     return answer(request, page.as_json(snapshot.stale_since))
 
 

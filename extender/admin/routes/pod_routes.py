@@ -44,6 +44,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
         snapshot.pods.values(),
         query.list_request(),
         pods.kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
+        caller=caller.counted_as,
         keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
@@ -76,6 +77,7 @@ async def list_pending(
         snapshot.pods.values(),
         replace(wanted, fields=()),
         pods.kind(snapshot),
+        caller=caller.counted_as,
         keeps=lambda pod: rows.is_pending(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
@@ -105,7 +107,7 @@ async def explain_pod(
     wanted, reserved = Wanted(request_, pod.host, rules=pod.rules), await context.reserved(pod)
     elsewhere = pending_explanations.elsewhere(pod, gang)
     question = Explain(wanted, snapshot.policies, query.nodes, reserved, elsewhere)
-    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = pending_explanations.with_helping_pods(found["nearest"], snapshot, sees)
     found["message"] = pending_explanations.why_waiting(
@@ -164,7 +166,7 @@ async def _reasons(
         ]
         held_back = [pending_explanations.elsewhere(pod, pending_explanations.gang_of(pod, gangs)) for pod, _ in asked]
         question = Reasons(wanted, snapshot.policies, [why.reason if why else None for why in held_back])
-        answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+        answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
         for (pod, request), landing in zip(asked, answers, strict=True):
             near = pending_explanations.with_helping_pods(landing["nearest"], snapshot, sees)
             message = pending_explanations.why_waiting(

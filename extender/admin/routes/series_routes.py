@@ -16,7 +16,7 @@ from extender.admin.routes.context import Called, Context, Using
 from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.routes.pod_routes import NamespaceInPath, PodName
 from extender.admin.security import visibility
-from extender.admin.security.access import READ_PODS
+from extender.admin.security.access import READ_PODS, Caller
 from extender.history.reporting.reports import PodSeries, Reports
 from vgpu.domain.identifiers import NO_NODE
 
@@ -43,9 +43,9 @@ async def card_series(
     since, until = _period(query, context.now())
     seen = await history_routes.readable_namespaces(context, caller, ())
     begin, end = periods.ms(since), periods.ms(until)
-    found = await history_routes.asked(context, lambda: reports.card_series(node, uuid, begin, end, seen))
+    found = await history_routes.asked(context, caller, lambda: reports.card_series(node, uuid, begin, end, seen))
     shown = {"uuid": uuid, "node": node, "card": series.card_columns(found.figures)}
-    return answer(request, {**shown, **await _shown(context, reports, found.containers, since, until)})
+    return answer(request, {**shown, **await _shown(context, caller, reports, found.containers, since, until)})
 
 
 @router.get("/pods/{namespace}/{name}/series", response_model=series.PodSeriesSchema)
@@ -61,8 +61,8 @@ async def pod_series(
     reports = history_routes.reports_of(context)
     since, until = _period(query, context.now())
     begin, end = periods.ms(since), periods.ms(until)
-    found = await history_routes.asked(context, lambda: reports.pod_series(namespace, name, begin, end))
-    return answer(request, await _shown(context, reports, found, since, until))
+    found = await history_routes.asked(context, caller, lambda: reports.pod_series(namespace, name, begin, end))
+    return answer(request, await _shown(context, caller, reports, found, since, until))
 
 
 def _period(query: SeriesQuery, now: datetime) -> tuple[datetime, datetime]:
@@ -72,11 +72,13 @@ def _period(query: SeriesQuery, now: datetime) -> tuple[datetime, datetime]:
     return since, until
 
 
-async def _shown(context: Context, reports: Reports, found: PodSeries, since: datetime, until: datetime) -> Row:
+async def _shown(
+    context: Context, caller: Caller, reports: Reports, found: PodSeries, since: datetime, until: datetime
+) -> Row:
     return {
         "since": history_routes.text(since),
         "until": history_routes.text(until),
         "containers": [series.container_columns(container) for container in found.containers],
         "complete": found.is_complete,
-        "staleSince": await history_routes.stale_since(context, reports, since, until),
+        "staleSince": await history_routes.stale_since(context, caller, reports, since, until),
     }

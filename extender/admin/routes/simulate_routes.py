@@ -87,7 +87,7 @@ async def simulate(
     wanted = [_wanted(entry, index) for index, entry in enumerate(entries)]
     counted = [pod for entry, pod in zip(entries, wanted, strict=True) for _ in range(entry.count)]
     question = Simulate(counted, snapshot.policies, _tenants({entry.namespace for entry in entries}, snapshot))
-    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
     landings = list(_rows(read, iter(found["pods"])))
     placed = sum(bool(row["node"]) for row in landings)
     body_ = {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings}

@@ -11,6 +11,7 @@ from vgpu.domain import loopback, names
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 
 MAX_TOKEN: Final = 16 << 10  # characters; a token of a cloud provider has 4,000
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"  # before namespace and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ class Caller:
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     is_local: bool = False
+
+    @property
+    def counted_as(self) -> str:
+        """The name for limits: a namespace's service accounts share one, because who may make one may make many."""
+        return self.name.rpartition(":")[0] if self.name.startswith(_SERVICE_ACCOUNT) else self.name
 
 
 @dataclass(frozen=True, slots=True)

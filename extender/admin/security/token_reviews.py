@@ -2,7 +2,9 @@
 
 https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
 Each answer is kept for `CACHE_S`, a refusal too; a right that is taken away works that long at most. Equal questions in
-flight share one review. Uncached TokenReviews are limited, so that wrong tokens cannot flood the API server.
+flight share one review. Reviews of new tokens are limited, all together, so that wrong tokens cannot flood the API
+server. A token that was accepted before is reviewed again under a limit of its caller: whoever sends wrong ones keeps
+nobody out who is in.
 """
 
 import asyncio
@@ -16,8 +18,10 @@ import msgspec
 
 from extender.admin.problems import AdminProblem
 from extender.admin.security.access import AccessRequest, Caller, unauthorized
+from extender.admin.security.rate_limits import RateLimits
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.pacing.fair_cache import FairCache
 from vgpu.pacing.token_bucket import TokenBucket
 
 CACHE_S: Final = 5.0
@@ -69,14 +73,16 @@ class KubernetesAccess:
         self._client = client
         self._callers: ExpiringCache[Caller | None] = ExpiringCache(clock)
         self._rights: ExpiringCache[bool] = ExpiringCache(clock)
-        self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, clock)
+        self._new_tokens = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, clock)
+        self._accepted = FairCache[str, bytes, str](MAX_CACHED)  # whose limits count, by the digest of a token
+        self._reviewed_again = RateLimits(clock)
 
     async def authenticate(self, token: str, host: str, origin: str = "") -> Caller:  # noqa: ARG002 - the protocol
         """Return the user of a token. Raises AdminProblem: 401 for a token that is wrong, expired or missing."""
         if not token:
             raise unauthorized(f"give a bearer token, in Authorization or in {names.ADMIN_TOKEN_HEADER}")
         key = hashlib.blake2b(token.encode(), digest_size=32).digest()
-        caller = await _reviewed(self._callers.get(key, lambda: self._review_token(token)))
+        caller = await _reviewed(self._callers.get(key, lambda: self._review_token(key, token)))
         if caller is None:
             raise unauthorized("the API server does not accept the token: it is wrong, expired or for another audience")
         return caller
@@ -86,8 +92,11 @@ class KubernetesAccess:
         key = (caller.name, caller.uid, caller.groups, action)
         return await _reviewed(self._rights.get(key, lambda: self._review_access(caller, action)))
 
-    async def _review_token(self, token: str) -> Caller | None:
-        if wait_s := self._bucket.take():
+    async def _review_token(self, key: bytes, token: str) -> Caller | None:
+        known = self._accepted.get(key)
+        if known is not None:
+            self._reviewed_again.check(known)
+        elif wait_s := self._new_tokens.take():
             raise AdminProblem(
                 HTTPStatus.TOO_MANY_REQUESTS, "too many new tokens", headers={"Retry-After": str(int(wait_s) + 1)}
             )
@@ -95,7 +104,10 @@ class KubernetesAccess:
             spec = {"token": token} | ({"audiences": audiences} if audiences else {})
             status = await self._post("authentication.k8s.io", "TokenReview", "tokenreviews", spec)
             if status.get("authenticated") is True:
-                return _caller(status.get("user") or {})
+                caller = _caller(status.get("user") or {})
+                self._accepted.put(caller.counted_as, key, caller.counted_as)
+                return caller
+        self._accepted.pop(key)
         return None
 
     async def _review_access(self, caller: Caller, action: AccessRequest) -> bool:

@@ -1,8 +1,8 @@
 """The parent's side of the process that explains and simulates: one question at a time, each with a time limit.
 
-A question that does not end in time, although the process checks its clock after each node, is ended with the process,
-and the next question starts another one. Node views are sent in small pieces, because writing a pickle holds the
-interpreter's lock.
+Callers have turns. A question that does not end in time, although the process checks its clock after each node, is
+ended with the process, and the next question starts another one. Node views are sent in small pieces, because writing a
+pickle holds the interpreter's lock.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import contextlib
 import logging
 import pickle
 import sys
-from collections import Counter
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from extender.admin.exchange import pickle_frames
 from extender.admin.exchange.snapshot_pieces import is_same_view
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
+from extender.admin.security.caller_turns import RETRY_AFTER, CallerTurns
 from extender.admin.worker.fleet import Update
 from extender.admin.worker.questions import Question, WorkerAnswer
 
@@ -39,8 +39,7 @@ class PlacementProcess:
         self._grace_s = grace_s
         self._start_s = start_s
         self._limit_s = limit_s
-        self._lock = asyncio.Lock()
-        self._waiting = Counter[str]()
+        self._turns = CallerTurns(1, MAX_WAITING, MAX_OF_CALLER)
         self._process: asyncio.subprocess.Process | None = None
         self._known = dict(ClusterSnapshot(0).views)
 
@@ -50,15 +49,8 @@ class PlacementProcess:
         Raises:
             AdminProblem: 503, there is no answer in time, or too many questions wait.
         """
-        if self._waiting.total() >= MAX_WAITING or self._waiting[caller] >= MAX_OF_CALLER:
-            raise _unavailable(f"{self._waiting[caller]} of your questions wait, {self._waiting.total()} in all")
-        self._waiting[caller] += 1
-        try:
-            async with self._lock:
-                found = await self._answer(snapshot, question)
-        finally:
-            self._waiting[caller] -= 1
-            self._waiting += Counter()  # forgets callers without questions
+        async with self._turns.turn(caller):
+            found = await self._answer(snapshot, question)
         if found.failure:
             raise _unavailable(found.failure + (f" ({self._limit_s:g} s)" if found.is_late else ""))
         return found.body
@@ -130,4 +122,4 @@ async def _send(process: asyncio.subprocess.Process, message: object) -> None:
 
 
 def _unavailable(detail: str) -> AdminProblem:
-    return AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})
+    return AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=RETRY_AFTER)

@@ -15,10 +15,11 @@ from extender.history.recording.refusals import RefusalPeriods, Refused
 from extender.state.fields import card_use, container_use
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.pacing.fair_cache import FairCache
 
 MARK_S: Final = 5.0
-MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds
+MAX_VERDICTS: Final = 1_000  # bind follows filter within milliseconds, or after seconds in which volumes are bound
 MAX_DECIDED: Final = 1_000
 
 
@@ -35,7 +36,7 @@ class Feed:
         self._started_ms = now_ms()
         self._seen_ms = self._started_ms
         self._has_begun = False
-        self._verdicts: OrderedDict[str, Refused] = OrderedDict()
+        self._verdicts = FairCache[Namespace, PodUid, Refused](MAX_VERDICTS)
         self._decided: OrderedDict[PodUid, None] = OrderedDict()
         self._waiting = RefusalPeriods()
 
@@ -57,14 +58,12 @@ class Feed:
         if not fits:
             self._all(self._waiting.add(pod, refused, self._now_ms()))
             return
-        self._verdicts[pod.uid] = refused
-        if len(self._verdicts) > MAX_VERDICTS:
-            self._verdicts.popitem(last=False)
+        self._verdicts.put(pod.namespace, pod.uid, refused)
 
     def bound(self, pod: WatchedPod, node: NodeName, chosen: Assignment) -> None:
         """Take a Binding that was carried out."""
         self._all(self._waiting.end(pod.uid))
-        refused = refusals.count(self._verdicts.pop(pod.uid, {}))
+        refused = refusals.count(self._verdicts.pop(pod.uid) or {})
         self._decide(pod, node, chosen, self._now_ms(), refused, DecisionSource.BIND)
         self._decided[pod.uid] = None
         if len(self._decided) > MAX_DECIDED:

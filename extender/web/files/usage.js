@@ -7,11 +7,13 @@ import { chart } from "./charts.js";
 import { choice, element, show, table } from "./dom.js";
 import { COLORS } from "./figures.js";
 import { clock, duration, grouped, hours, memory, percent } from "./format.js";
+import { cardHours, csv } from "./usagefigures.js";
 
 const GROUPS = ["namespace", "owner", "model", "node", "card", "day"];
 const PERIODS = [["24h", "the last 24 hours"], ["7d", "the last 7 days"], ["30d", "the last 30 days"], ["month", "this month"], ["before", "last month"]];
 const DEFAULTS = { by: "namespace", period: "7d" };
 const DAY_MS = 86_400_000;
+const MOST_ROWS = 10_000; // that the REST answers with
 const RIGHT_SIZE = [
   ["Owner", "name"], ["Container", ""], ["Asks, time", "number"], ["Used, p95", "number"], ["Asks, memory", "number"], ["Peak", "number"], ["Advice", "text"],
 ];
@@ -36,7 +38,7 @@ export function open(root) {
     element("div", { class: "controls" },
       choice("By", GROUPS.map((group) => [group, group]), kept.by, choose("by")),
       choice("of", PERIODS, kept.period, choose("period")),
-      element("button", { type: "button", click: () => found && download(csv(kept.by, found), `usage-by-${kept.by}.csv`) }, "CSV"),
+      element("button", { type: "button", click: () => found && save() }, "CSV"),
       element("button", { type: "button", click: () => print() }, "Print")),
     heading, days, report,
     advice,
@@ -46,16 +48,23 @@ export function open(root) {
     if (changes?.length) return; // usage grows by the hour, not by the change
     const period = span(kept.period, new Date());
     const [usage, daily, sizes] = await Promise.all([
-      api.get("usage", { by: kept.by, ...period }), api.get("usage", { by: ["day", "namespace"], ...period }),
+      api.get("usage", { by: kept.by, ...period }), usageByDay(period),
       api.get("rightsize", period.until ? { since: period.since, until: period.until } : { since: period.since })]);
     found = usage;
     heading.textContent = `${clock(usage.since)} to ${clock(usage.until)}. A card-hour is a whole card for an hour; a share counts as the larger of its part of memory and of time.`;
-    drawDays(days, daily);
+    drawDays(days, daily, usage);
     show(report, usageTable(kept.by, usage));
     const wasteful = sizes.items.filter((size) => size.advice.length);
     const tooLittle = sizes.items.filter((size) => !size.enoughMeasured).length;
     show(advice, element("h2", {}, "Containers that ask for more than they use"), table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
       tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
+  }
+
+  /** Save the report as a file, with the rows that the table leaves out. */
+  async function save() {
+    const by = kept.by;
+    const all = found.itemsLeftOut ? await api.get("usage", { by, ...span(kept.period, new Date()), limit: MOST_ROWS }) : found;
+    download(csv(by, all), `usage-by-${by}.csv`);
   }
   return load;
 }
@@ -68,22 +77,23 @@ function span(period, now) {
   return { since: period };
 }
 
-/** Draw card-hours by day, of the namespaces with most of them. A single day is no chart. */
-function drawDays(root, { items, since, until }) {
-  const names = [...new Set(items.map((row) => row.group.day))].sort();
-  if (names.length < 2) {
+/** Return card-hours by day, as `cardHours` does: of all, and of the namespaces with most of them. */
+async function usageByDay(period) {
+  const [total, largest] = await Promise.all([
+    api.get("usage", { by: "day", ...period }), api.get("usage", { by: "namespace", ...period, limit: COLORS.length })]);
+  const namespaces = largest.items.map((row) => row.group.namespace);
+  const parts = namespaces.length ? await api.get("usage", { by: ["day", "namespace"], namespace: namespaces, ...period }) : { items: [] };
+  return cardHours(total, parts, namespaces);
+}
+
+/** Draw card-hours by day. A single day is no chart. */
+function drawDays(root, { days, lines: [all, ...parts] }, { since, until }) {
+  if (days.length < 2) {
     root.replaceChildren();
     return;
   }
-  const sums = new Map();
-  for (const { group, shareSeconds } of items) sums.set(group.namespace, (sums.get(group.namespace) ?? 0) + shareSeconds);
-  const largest = [...sums].sort((one, other) => other[1] - one[1]).slice(0, COLORS.length).map(([namespace]) => namespace);
-  const of = (keeps) => names.map((day) => items.filter(({ group }) => group.day === day && keeps(group)).reduce((sum, row) => sum + row.shareSeconds, 0) / 3600);
-  const lines = [
-    { name: "all", values: of(() => true), color: "--used", fill: true },
-    ...largest.map((namespace, index) => ({ name: namespace, values: of((group) => group.namespace === namespace), color: COLORS[index] })),
-  ];
-  const times = names.map((day) => Date.parse(day) + DAY_MS / 2);
+  const lines = [{ ...all, color: "--used", fill: true }, ...parts.map((line, index) => ({ ...line, color: COLORS[index] }))];
+  const times = days.map((day) => Date.parse(day) + DAY_MS / 2);
   const period = [Math.min(times[0], Date.parse(since)), Math.max(times.at(-1), Date.parse(until))];
   root.replaceChildren(chart("Card-hours by day", times, lines, (value) => grouped(Math.round(value * 10) / 10), period));
 }
@@ -109,17 +119,6 @@ function rightSize(size) {
     `${size.namespace}/${size.owner}`, size.container, size.wholeCard ? "whole card" : percent(size.askedCores),
     percent(size.p95Cores), memory(size.askedMiB), memory(size.peakMiB), size.advice.join("; "),
   ];
-}
-
-/** Return the report as CSV, in the units of the table. A cell that a spreadsheet would compute begins with '. */
-function csv(by, { items, currency }) {
-  const number = (value) => (value === null ? "" : String(value));
-  const lines = [
-    [by, "card-hours", "gpu-hours-asked", "gpu-hours-used", "gib-hours", "waited-seconds", "pods", currency ? `cost-${currency}` : "cost"],
-    ...items.map((row) => [row.group[by], row.shareSeconds / 3600, row.gpuSecondsAsked / 3600, row.gpuSecondsUsed === null ? null : row.gpuSecondsUsed / 3600, row.mibHours / 1024, row.waitingSeconds, row.bound, row.cost]),
-  ];
-  const cell = (value) => (typeof value === "string" ? `"${(/^[=+\-@\t\r]/.test(value) ? `'${value}` : value).replaceAll('"', '""')}"` : number(value));
-  return lines.map((line) => line.map(cell).join(",")).join("\r\n");
 }
 
 function download(text, name) {

@@ -49,6 +49,7 @@ function group(pods, now) {
 function missing(pod, reason) {
   const said = reason && pod.message.split("; ").filter((part) => !part.startsWith("nearest fit ") && !part.startsWith("needs "));
   const own = said?.filter((part) => !part.endsWith(`(${reason.reason})`));
-  const refusal = reason ? `Refused by ${counted(reason.nodes, "node")}${own.length ? `; ${own.join("; ")}` : ""}. ` : `${pod.message} `;
-  return [refusal, pod.nearest ? nearestFit(pod.nearest) : ""];
+  const refused = reason && !own.some((part) => part.startsWith("gang ")) ? [`refused by ${counted(reason.nodes, "node")}`] : [];
+  const words = reason ? `${[...refused, ...own].join("; ")}. ` : `${pod.message} `;
+  return [words[0].toUpperCase() + words.slice(1), pod.nearest ? nearestFit(pod.nearest) : ""];
 }

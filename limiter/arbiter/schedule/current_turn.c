@@ -45,7 +45,9 @@ static uint64_t charge_end(const struct schedule *schedule, uint64_t now) {
 
 void current_turn_account(struct schedule *schedule, uint64_t now) {
     if (now <= schedule->charged_until) return;
-    if (schedule->turn.number || schedule->waiting_clients) schedule->wanted_ns += now - schedule->charged_until;
+    uint64_t passed = now - schedule->charged_until;
+    if (schedule->turn.number || schedule->waiting_clients) schedule->wanted_ns += passed;
+    if (schedule->waiting_clients) schedule->contested_ns += passed;
     if (schedule->turn.number) charge(schedule, charge_end(schedule, now));
     schedule->charged_until = now;
 }

@@ -16,16 +16,18 @@
 
 enum { USEFUL_ENOUGH = 920 };
 
-/* SATURATED: from this part of the time on in which the card is wanted, its tenants want more than they get, so that
- * the better way shows in what they do. BUSY_MIN: with less there is nothing to gain. */
-enum { SATURATED = 700, BUSY_MIN = 20 };
+/* SATURATED: if a tenant waits for this part of the time, they want more than they get, so that the better way shows in
+ * what they do. Otherwise all that they want is done in both ways, and the better one is that in which it waits less.
+ * BUSY_MIN: with less there is nothing to gain. */
+enum { SATURATED = 500, BUSY_MIN = 20 };
 
 /* A trial has to show this much more, so that chance does not decide. */
 enum { GAIN_MIN = 20 };
 
-/* A change of the card's use by this much, in permille of its time, means that the programs do something else. */
+/* A change of the card's use by this much, in permille of its time, means that the programs do something else. In the
+ * first seconds of a joint turn the estimates still change, and what is read of the card's use with them. */
 enum { CHANGE_MIN = 150 };
-#define CHANGE_AFTER (5000 * NS_PER_MS)
+#define LEARNS_FOR (5000 * NS_PER_MS)
 
 /* The other way is tried again after these times, which double each time that the answer is the same: a trial costs
  * compute-bound tenants a tenth of its time, and a look at turns apart costs small programs some requests. */
@@ -66,15 +68,19 @@ static enum joint_change give_up(struct joint_mode *mode, uint64_t now) {
 
 static enum joint_change start_anew(struct joint_mode *mode, uint64_t now) {
     bool is_on = joint_mode_is_on(mode);
-    *mode = (struct joint_mode){.since = now, .measured_since = now};
+    *mode = (struct joint_mode){.since = now, .measured_since = now, .is_first = true};
     return is_on ? JOINT_ENDS : JOINT_MEASURES;
 }
 
 static enum joint_change step_apart(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
     uint64_t passed = now - mode->measured_since;
     if (passed < APART_WINDOW) return JOINT_GOES_ON;
+    if (mode->is_first) {
+        mode->is_first = false;
+        return measure_again(mode, now);
+    }
     mode->apart_permille = permille(figures->used_ns, passed);
-    mode->is_saturated = permille(figures->wanted_ns, passed) >= SATURATED;
+    mode->is_saturated = permille(figures->contested_ns, passed) >= SATURATED;
     bool is_wasteful = permille(figures->used_ns, figures->wanted_ns) < USEFUL_ENOUGH;
     bool is_worth_it = is_wasteful && permille(figures->wanted_ns, passed) >= BUSY_MIN && now >= mode->retry_at;
     return is_worth_it ? enter(mode, JOINT_DRAINS, JOINT_BEGINS, now) : measure_again(mode, now);
@@ -86,7 +92,8 @@ static enum joint_change step_draining(struct joint_mode *mode, uint64_t now) {
 
 static bool is_better(const struct joint_mode *mode, const struct joint_figures *figures, uint32_t used) {
     if (figures->is_any_behind) return false;
-    return !mode->is_saturated || used * FULL_PERMILLE >= mode->apart_permille * (FULL_PERMILLE + GAIN_MIN);
+    if (!mode->is_saturated) return !figures->is_any_slower;
+    return used * FULL_PERMILLE >= mode->apart_permille * (FULL_PERMILLE + GAIN_MIN);
 }
 
 static enum joint_change step_tried(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
@@ -99,9 +106,9 @@ static enum joint_change step_tried(struct joint_mode *mode, const struct joint_
     return enter(mode, JOINT_HELD, JOINT_MEASURES, now);
 }
 
-static bool has_changed(const struct joint_mode *mode, uint32_t used, uint64_t now) {
+static bool has_changed(const struct joint_mode *mode, uint32_t used) {
     uint32_t difference = used > mode->joint_permille ? used - mode->joint_permille : mode->joint_permille - used;
-    return difference > CHANGE_MIN && now - mode->since > CHANGE_AFTER;
+    return difference > CHANGE_MIN;
 }
 
 static enum joint_change step_held(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
@@ -110,7 +117,9 @@ static enum joint_change step_held(struct joint_mode *mode, const struct joint_f
     bool was_behind = mode->is_behind;
     mode->is_behind = figures->is_any_behind;
     if (was_behind && mode->is_behind) return give_up(mode, now);
-    bool is_due = now - mode->since >= mode->hold || has_changed(mode, permille(figures->used_ns, passed), now);
+    uint32_t used = permille(figures->used_ns, passed);
+    if (now - mode->since <= LEARNS_FOR) mode->joint_permille = used;
+    bool is_due = now - mode->since >= mode->hold || has_changed(mode, used);
     if (!is_due) return measure_again(mode, now);
     mode->pause = 0;
     return end(mode, now);

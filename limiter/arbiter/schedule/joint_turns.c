@@ -11,16 +11,6 @@
  * to be apart. */
 #define DEPTH (5 * NS_PER_MS)
 
-/* A reading may be this much later than the one before without that showing: the container charges in steps. */
-#define READING_SLACK (20 * NS_PER_MS)
-
-enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
-
-/* A tenant is behind if it has less than this percentage of what it is compared with, and at least BEHIND_SLACK
- * permille less: requests at random moments, charges at the ends of a measurement, and the changes from one time slice
- * to the next make that much of a difference. */
-enum { BEHIND = 90, BEHIND_SLACK = 20 };
-
 bool joint_turns_are_on(const struct schedule *schedule) { return joint_mode_is_on(&schedule->joint); }
 
 static bool is_active(const struct tenant *tenant, uint64_t now) {
@@ -42,13 +32,19 @@ void joint_turns_grant(struct schedule *schedule, int client, uint64_t now) {
     page->free_at = now;
 }
 
-/* Tenants of several ranks, fixed shares and clients that do not know joint turns keep turns apart. */
+/* Tenants of several ranks and clients that do not know joint turns keep turns apart. Of fixed shares nothing is lost
+ * in joint turns as long as every tenant uses little: one that uses more is served better, and held to its share more
+ * exactly, in turns apart. */
 struct conditions {
-    unsigned active_tenants, with_fixed_share, best_effort, priorities;
+    unsigned active_tenants, with_fixed_share, best_effort, priorities, without_room;
     uint32_t priority;
 };
 
+/* Less than this percentage of a guarantee is little. */
+enum { LITTLE = 50 };
+
 static void count_tenant(struct conditions *found, const struct tenant *tenant) {
+    found->without_room += !recent_time_is_below(&tenant->use.recent, tenant->demand.guarantee, LITTLE);
     found->priorities += found->active_tenants == 0 || tenant->demand.priority != found->priority;
     found->priority = tenant->demand.priority;
     found->active_tenants++;
@@ -68,63 +64,35 @@ static bool is_possible(const struct schedule *schedule, uint64_t now) {
     struct conditions found = {0};
     for (int32_t i = 0; i < schedule->tenants_high; i++)
         if (is_active(&schedule->tenants[i], now)) count_tenant(&found, &schedule->tenants[i]);
-    if (found.active_tenants < 2 || found.with_fixed_share || found.priorities > 1) return false;
+    if (found.active_tenants < 2 || found.priorities > 1) return false;
+    if (found.with_fixed_share && found.without_room) return false;
     if (found.best_effort && watermark_is_tight(&schedule->watermark)) return false;
     return do_all_clients_join(schedule, now);
 }
 
-/* What a tenant is not to have less of jointly: its guarantee, or what it had apart if that is less; without a
- * guarantee, half of that. */
-static uint32_t least_of(const struct tenant *tenant, uint32_t apart) {
-    uint32_t guarantee = tenant->demand.guarantee * PERMILLE_OF_PERCENT;
-    return guarantee ? (uint32_t)min_u64(guarantee, apart) : apart / 2;
-}
-
-static bool is_less(const struct tenant *tenant, uint32_t joint, uint32_t apart) {
-    return joint + BEHIND_SLACK < least_of(tenant, apart) * BEHIND / FULL;
-}
-
-/* While it waited, the card served it less than its guarantee. */
-static bool is_served_less(const struct tenant *tenant, uint64_t passed) {
-    const struct tenant_use *use = &tenant->use;
-    bool is_judged = tenant->demand.guarantee && permille_of(use->waiting_ns, passed, FULL_PERMILLE) >= BEHIND_SLACK;
-    return is_judged && is_less(tenant, permille_of(use->used_ns, use->waiting_ns, FULL_PERMILLE), use->apart_served);
-}
-
-static bool is_behind(const struct tenant *tenant, uint64_t passed) {
-    const struct tenant_use *use = &tenant->use;
-    return is_less(tenant, permille_of(use->used_ns, passed, FULL_PERMILLE), use->apart_permille) ||
-           is_served_less(tenant, passed);
-}
-
 static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
-    struct joint_figures figures = {.wanted_ns = schedule->wanted_ns, .is_possible = is_possible(schedule, now)};
+    struct joint_figures figures = {.wanted_ns = schedule->wanted_ns,
+                                    .contested_ns = schedule->contested_ns,
+                                    .is_possible = is_possible(schedule, now)};
     uint64_t passed = now - schedule->joint.measured_since;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
         if (!is_active(tenant, now)) continue;
         figures.used_ns += tenant->use.used_ns;
         figures.has_newcomer |= tenant->use.is_new;
-        figures.is_any_behind |= is_behind(tenant, passed);
+        figures.is_any_behind |= tenant_use_is_behind(&tenant->use, tenant->demand.guarantee, passed);
+        figures.is_any_slower |= tenant_use_is_slower(&tenant->use, tenant->demand.guarantee, passed);
     }
     return figures;
 }
 
 static void begin_measurement(struct schedule *schedule) {
-    schedule->wanted_ns = 0;
-    for (int32_t i = 0; i < schedule->tenants_high; i++) {
-        struct tenant_use *use = &schedule->tenants[i].use;
-        use->used_ns = use->waiting_ns = 0;
-        use->is_new = false;
-    }
+    schedule->wanted_ns = schedule->contested_ns = 0;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) tenant_use_begin(&schedule->tenants[i].use);
 }
 
-static void note_shares_apart(struct schedule *schedule, uint64_t passed) {
-    for (int32_t i = 0; i < schedule->tenants_high; i++) {
-        struct tenant_use *use = &schedule->tenants[i].use;
-        use->apart_permille = permille_of(use->used_ns, passed, FULL_PERMILLE);
-        use->apart_served = permille_of(use->used_ns, use->waiting_ns, FULL_PERMILLE);
-    }
+static void note_apart(struct schedule *schedule, uint64_t passed) {
+    for (int32_t i = 0; i < schedule->tenants_high; i++) tenant_use_note_apart(&schedule->tenants[i].use, passed);
 }
 
 /* The client that has the turn asks again when it launches. */
@@ -157,7 +125,7 @@ void joint_turns_run(struct schedule *schedule, uint64_t now) {
     bool was_apart = !joint_turns_are_on(schedule);
     struct joint_figures figures = figures_of(schedule, now);
     enum joint_change change = joint_mode_step(&schedule->joint, &figures, now);
-    if (was_apart && change != JOINT_GOES_ON) note_shares_apart(schedule, passed);
+    if (was_apart && change != JOINT_GOES_ON) note_apart(schedule, passed);
     apply(schedule, change, now);
 }
 
@@ -170,20 +138,11 @@ bool joint_turns_needs_use(const struct schedule *schedule, int tenant, uint64_t
     return is_active(&schedule->tenants[tenant], now);
 }
 
-static uint64_t increase(uint64_t before, uint64_t after, uint64_t most) {
-    return min_u64(saturating_sub(after, before), most);
-}
-
 void joint_turns_note_use(struct schedule *schedule, int tenant, const struct joint_use *use, uint64_t now) {
     struct tenant *user = &schedule->tenants[tenant];
-    struct tenant_use *past = &user->use;
-    uint64_t most = past->read_at ? saturating_sub(now, past->read_at) + READING_SLACK : 0;
-    uint64_t used = increase(past->gpu_ns, use->gpu_ns, most);
-    past->used_ns += used;
-    past->waiting_ns += increase(past->waited_ns, use->waited_ns, most);
+    uint64_t used = tenant_use_read(&user->use, use->gpu_ns, use->waited_ns, now);
+    if (!joint_turns_are_on(schedule)) return;
     bool is_busy = used || (use->busy_until > now && use->busy_until < now + TENANT_LONG_KERNEL);
-    if (is_busy && joint_turns_are_on(schedule)) user->last_active_at = now;
-    past->gpu_ns = use->gpu_ns;
-    past->waited_ns = use->waited_ns;
-    past->read_at = now;
+    tenant_note_joint_use(user, used, now);
+    if (is_busy) user->last_active_at = now;
 }

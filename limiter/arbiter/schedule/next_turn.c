@@ -124,14 +124,15 @@ bool next_turn_has_claim(const struct schedule *schedule, int tenant) {
     return !has_no_claim_against(&schedule->tenants[tenant], &schedule->tenants[schedule->turn.tenant]);
 }
 
-/* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for a
- * latency-sensitive tenant that is within its guarantee or outranks the holder. A best-effort holder has no claim, so
- * every tenant of another policy preempts it. */
+/* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for one that
+ * catches up with its guarantee, and for a latency-sensitive one that is within its guarantee or outranks the holder. A
+ * best-effort holder has no claim, so every tenant of another policy preempts it. */
 static bool may_preempt(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
     bool is_allowed = is_best_effort_allowed(schedule);
     if (ranking_outranks(holding, waiting, is_allowed)) return false;
     if (has_no_claim_against(holding, waiting)) return true;
-    if (!tenant_is_latency_sensitive(waiting)) return false;
+    if (ranking_catches_up(waiting, holding, is_allowed)) return true;
+    if (ranking_catches_up(holding, waiting, is_allowed) || !tenant_is_latency_sensitive(waiting)) return false;
     return ranking_class(waiting, is_allowed) == CLASS_WITHIN_GUARANTEE ||
            ranking_outranks(waiting, holding, is_allowed);
 }
@@ -194,7 +195,8 @@ bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int 
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
         if (i == tenant || !other->is_taken || !other->clients) continue;
-        bool has_claim = other->demand.guarantee > 0 || has_no_claim;
+        bool has_claim = (other->demand.guarantee > 0 || has_no_claim) &&
+                         !ranking_catches_up(&schedule->tenants[tenant], other, is_best_effort_allowed(schedule));
         if (has_claim && tenant_is_latency_sensitive(other) && tenant_is_active(other, now)) return true;
     }
     return false;

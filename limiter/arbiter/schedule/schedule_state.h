@@ -53,7 +53,8 @@ struct current_turn {
 struct schedule {
     struct current_turn turn;
     struct joint_mode joint;
-    uint64_t wanted_ns; /* time in which a client had or wanted a turn, since `joint.measured_since` */
+    uint64_t wanted_ns;    /* time in which a client had or wanted a turn, since `joint.measured_since` */
+    uint64_t contested_ns; /* likewise, in which a client waited for one */
     struct watermark watermark;
     struct overrun_budget overrun_budget; /* of all tenants together: several that overrun take no more than one */
     uint64_t charged_until;               /* up to when the time of turns has been charged */

@@ -20,6 +20,12 @@ bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, b
     return compare_ranks(tenant, other, is_best_effort_allowed) < 0;
 }
 
+bool ranking_catches_up(const struct tenant *first, const struct tenant *second, bool is_best_effort_allowed) {
+    return compare_ranks(first, second, is_best_effort_allowed) == 0 &&
+           ranking_class(first, is_best_effort_allowed) == CLASS_WITHIN_GUARANTEE && tenant_is_behind(first) &&
+           tenant_is_ahead(second);
+}
+
 /* Of two tenants of one rank. */
 static bool differ_in_sensitivity(const struct tenant *tenant, const struct tenant *other,
                                   bool is_best_effort_allowed) {
@@ -29,12 +35,16 @@ static bool differ_in_sensitivity(const struct tenant *tenant, const struct tena
 
 bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
     return compare_ranks(tenant, other, is_best_effort_allowed) == 0 &&
+           !ranking_catches_up(tenant, other, is_best_effort_allowed) &&
+           !ranking_catches_up(other, tenant, is_best_effort_allowed) &&
            !differ_in_sensitivity(tenant, other, is_best_effort_allowed);
 }
 
 bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
     int ranks = compare_ranks(tenant, other, is_best_effort_allowed);
     if (ranks != 0) return ranks < 0;
+    if (ranking_catches_up(tenant, other, is_best_effort_allowed)) return true;
+    if (ranking_catches_up(other, tenant, is_best_effort_allowed)) return false;
     if (differ_in_sensitivity(tenant, other, is_best_effort_allowed)) return tenant_is_latency_sensitive(tenant);
     if (tenant->virtual_time != other->virtual_time) return tenant->virtual_time < other->virtual_time;
     return tenant->waiting_since < other->waiting_since;

@@ -21,11 +21,15 @@ enum class ranking_class(const struct tenant *tenant, bool is_best_effort_allowe
 /* Whether `tenant` has an earlier class than `other`, or a higher priority in the same class. */
 bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
+/* Whether the first is to catch up with its guarantee before the second, of the same rank, gets more: it has credit and
+ * is behind, and the second is ahead of its own. */
+bool ranking_catches_up(const struct tenant *first, const struct tenant *second, bool is_best_effort_allowed);
+
 /* Whether only virtual time decides between the two. */
 bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
-/* Whether `tenant` goes before `other`: by class and priority; within the guarantee, latency-sensitive tenants first;
- * then by less virtual time; then by the longer wait. */
+/* Whether `tenant` goes before `other`: by class and priority; within the guarantee, tenants that are behind first,
+ * then latency-sensitive ones; then by less virtual time; then by the longer wait. */
 bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
 #endif

@@ -15,6 +15,13 @@ enum { REFILL_PERMILLE = 11 };
 #define DEBT_MAX   ((int64_t)(10000 * NS_PER_MS))
 #define REFILL_MAX (1000000 * NS_PER_MS)
 
+/* A tenant is behind if it has lately held the card for less than BEHIND percent of its guarantee, and ahead with more
+ * than AHEAD: turns one after the other leave tenants with equal guarantees apart by a turn or two. */
+enum { BEHIND = 90, AHEAD = 110 };
+
+/* How long a tenant that is behind goes first, since it rested. */
+#define CATCH_UP_MAX (50 * NS_PER_MS)
+
 /* A score of 4 means latency-sensitive. Each short turn adds 1, up to 8; a long one takes 4 away. So one long turn ends
  * it, or from 8 the second: a single one may be the fault of a busy machine. */
 enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_EARLY = 4, SCORE_MAX = 8 };
@@ -34,6 +41,8 @@ struct tenant tenant_new(const struct demand *demand, uint64_t now) {
                            .last_waiting = -1,
                            .credit_ns = CREDIT_MAX,
                            .refilled_at = now,
+                           .catch_up_ns = CATCH_UP_MAX,
+                           .recent = {.at = now},
                            .overrun_budget = overrun_budget_new(now),
                            .regular_client = -1,
                            .short_turn_score = SCORE_LATENCY_SENSITIVE};
@@ -55,7 +64,39 @@ static int64_t credit_max(const struct tenant *tenant, int64_t earned, uint64_t 
     return clamp(kept, CREDIT_MAX, CREDIT_MAX + earned_in(tenant, TENANT_LONG_KERNEL));
 }
 
+void tenant_note_joint_use(struct tenant *tenant, uint64_t ns, uint64_t now) {
+    recent_time_age(&tenant->recent, now);
+    recent_time_add(&tenant->recent, ns);
+}
+
+bool tenant_is_behind(const struct tenant *tenant) {
+    return tenant->catch_up_ns && recent_time_is_below(&tenant->recent, tenant->demand.guarantee, BEHIND);
+}
+
+bool tenant_is_ahead(const struct tenant *tenant) {
+    return tenant->demand.policy == POLICY_BURST &&
+           recent_time_is_above(&tenant->recent, tenant->demand.guarantee, AHEAD);
+}
+
+/* How long it has not waited since the last refill. */
+static uint64_t rested(const struct tenant *tenant, uint64_t now) {
+    return since(tenant->refilled_at, tenant->waiting_since ? min_u64(tenant->waiting_since, now) : now);
+}
+
+static uint64_t part_of(uint64_t ns, const struct tenant *tenant) { return ns * tenant->demand.guarantee / FULL; }
+
+static void add_catch_up(struct tenant *tenant, uint64_t ns) {
+    tenant->catch_up_ns = min_u64(tenant->catch_up_ns + ns, CATCH_UP_MAX);
+}
+
+/* It rested for none of this time, so what it was given for that is taken too. */
+static void use_catch_up(struct tenant *tenant, uint64_t ns) {
+    tenant->catch_up_ns = saturating_sub(tenant->catch_up_ns, ns + part_of(ns, tenant));
+}
+
 void tenant_refill(struct tenant *tenant, uint64_t now) {
+    recent_time_age(&tenant->recent, now);
+    add_catch_up(tenant, part_of(rested(tenant, now), tenant));
     int64_t earned = earned_in(tenant, since(tenant->refilled_at, now));
     tenant->credit_ns = clamp(tenant->credit_ns + earned, -DEBT_MAX, credit_max(tenant, earned, now));
     overrun_budget_refill(&tenant->overrun_budget, now);
@@ -67,6 +108,8 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, tenant->credit_ns);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
+    use_catch_up(tenant, charged);
+    recent_time_add(&tenant->recent, ns);
     tenant->floor_ns += ns;
     if (tenant->floor_ns < TENANT_FLOOR_BUDGET) return;
     tenant->floor_ns = 0;

@@ -11,6 +11,8 @@
 #include "arbiter/predict/pause_predictor.h"
 #include "arbiter/tenant/demand.h"
 #include "arbiter/tenant/overrun_budget.h"
+#include "arbiter/tenant/recent_time.h"
+#include "arbiter/tenant/tenant_use.h"
 #include "common/arithmetic.h"
 
 /* The time of a handover: the card's change from one context to another (measured on an H200). */
@@ -29,18 +31,6 @@
 #define TENANT_FLOOR_BUDGET   (3 * NS_PER_MS)
 #define TENANT_FLOOR_INTERVAL (300 * NS_PER_MS)
 
-/* What is measured of a tenant to decide whether turns are held jointly (schedule/joint_turns.h). Times that its region
- * says are not trusted. */
-struct tenant_use {
-    uint64_t read_at;           /* when the region was last read; 0 = not yet */
-    uint64_t gpu_ns, waited_ns; /* as they were read then */
-    uint64_t used_ns;           /* GPU time of its kernels in the present measurement */
-    uint64_t waiting_ns;        /* how long it has waited in the present measurement, for turns and for its kernels */
-    uint32_t apart_permille;    /* of the card's time that its kernels took when turns were last apart */
-    uint32_t apart_served;      /* likewise, of the time that it waited */
-    bool is_new;                /* it became active in the present measurement */
-};
-
 struct tenant {
     bool is_taken;     /* the entry is in use */
     bool is_contended; /* what its clients' pages say */
@@ -52,9 +42,11 @@ struct tenant {
     uint64_t virtual_time;               /* time held / weight, as tenant_virtual_time; the least goes first */
     uint64_t virtual_time_at_leave;      /* the schedule's virtual time when the tenant last became idle */
     uint64_t last_active_at;             /* when it last wanted or held the card */
-    uint64_t waiting_since; /* when it began to wait, or had its last turn if that is later; 0 = does not wait */
-    uint64_t floor_met_at;  /* when it had last held the card for TENANT_FLOOR_BUDGET, in one turn or in several */
-    uint64_t floor_ns;      /* how long it has held the card since `floor_met_at` */
+    uint64_t waiting_since;    /* when it began to wait, or had its last turn if that is later; 0 = does not wait */
+    uint64_t catch_up_ns;      /* how long it may hold the card before those that are ahead of their guarantee */
+    struct recent_time recent; /* for which it has held the card, whoever waited */
+    uint64_t floor_met_at;     /* when it had last held the card for TENANT_FLOOR_BUDGET, in one turn or in several */
+    uint64_t floor_ns;         /* how long it has held the card since `floor_met_at` */
     struct overrun_budget overrun_budget;
     struct arrival_predictor arrivals; /* of `regular_client` */
     struct pause_predictor pauses;     /* of `regular_client` */
@@ -79,6 +71,17 @@ void tenant_refill(struct tenant *tenant, uint64_t now);
 /* Charges `ns` for which the tenant held the card. Time for which no other tenant waited is not taken from the credit,
  * so that using an idle card costs no guaranteed time. */
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
+
+/* The tenant's kernels have used the card for `ns` in joint turns, which charge it nothing. */
+void tenant_note_joint_use(struct tenant *tenant, uint64_t ns, uint64_t now);
+
+/* Whether it has held the card for clearly less than its guarantee in about the last second, and for less than 50 ms
+ * since it rested: one that works without a pause is not to keep others waiting for all that it has not used before. */
+bool tenant_is_behind(const struct tenant *tenant);
+
+/* Whether it has held the card for clearly more than its guarantee in about the last second. A fixed share never has:
+ * its process keeps to it, and what it held beyond are handovers. */
+bool tenant_is_ahead(const struct tenant *tenant);
 
 /* Moves the time of two handovers, there and back, from the preempted tenant's charge to the preempting one's. */
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting);

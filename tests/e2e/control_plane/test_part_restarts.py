@@ -8,6 +8,7 @@ import time
 import pytest
 
 from cluster import progress, wait
+from cluster.parts import stopped
 from tests.e2e import audit, checkpoint
 from tests.e2e.churn import (
     PAUSE,
@@ -18,7 +19,6 @@ from tests.e2e.churn import (
     pending,
     restart_counts,
     small,
-    stopped,
     until_slices_are_offered,
 )
 from tests.e2e.pod_namespace import PodNamespace, container, pod

@@ -2,8 +2,8 @@
 
 import pytest
 
+from cluster.parts import stopped
 from cluster.programs import binaries
-from tests.e2e.churn import stopped
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from vgpu.domain import names

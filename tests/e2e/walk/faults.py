@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cluster import wait
 from simgpu import state_directory
@@ -94,6 +94,7 @@ def card_moved(cluster: WalkCluster, chance: random.Random) -> None:
     target.cards = (*target.cards, dataclasses.replace(moved, index=len(target.cards)))
     for node in (source, target):
         state_directory.write_cards(node.driver_state, node.cards)
+    wait.until(lambda: _has_left(cluster, source.name, moved.uuid), f"{source.name} misses {moved.uuid}", _EMPTY_S)
     _close(cluster, source.name, moved.uuid, is_closed=False)
 
 
@@ -112,6 +113,20 @@ def _close(cluster: WalkCluster, node: str, uuid: str, *, is_closed: bool = True
         return True
 
     wait.until(write, f"GPUNode {node} is written", _EMPTY_S)
+
+
+def _has_left(cluster: WalkCluster, node: str, uuid: str) -> bool:
+    """Whether a node has noticed that a card is gone: until then a pod that waits gets the card as soon as it opens."""
+    try:
+        return not offers(cluster.api.get(f"{names.GPUNODES_PATH}/{node}"), uuid)
+    except FAILURES:
+        return False
+
+
+def offers(gpunode: dict[str, Any], uuid: str) -> bool:
+    """Whether a GPUNode reports a card as healthy."""
+    cards = gpunode.get("status", {}).get("cards") or []
+    return any(card["uuid"] == uuid and card.get("healthy", True) for card in cards)
 
 
 def _is_empty(cluster: WalkCluster, uuid: str) -> bool:

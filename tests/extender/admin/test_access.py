@@ -166,6 +166,28 @@ async def test_new_tokens_are_reviewed_at_a_bounded_rate(reviewer: Reviewer) -> 
     assert outcomes == [401] * 100 + [429] * 10
 
 
+async def test_wrong_tokens_keep_nobody_out_who_is_in(reviewer: Reviewer) -> None:
+    now = [0.0]
+    access = KubernetesAccess(reviewer, lambda: now[0])
+    await access.authenticate("ann", "")
+    now[0] = CACHE_S + 1
+    for number in range(110):
+        with pytest.raises(AdminProblem):
+            await access.authenticate(f"guess-{number}", "")
+    assert (await access.authenticate("ann", "")).name == "ann"
+    del reviewer.users["ann"]
+    outcomes = []
+    for _ in range(2):
+        now[0] += CACHE_S + 1
+        for number in range(400):
+            with pytest.raises(AdminProblem):
+                await access.authenticate(f"guess-{now[0]}-{number}", "")
+        with pytest.raises(AdminProblem) as refused:
+            await access.authenticate("ann", "")
+        outcomes.append(int(refused.value.status))
+    assert outcomes == [401, 429]  # once it is refused, a token is like any other
+
+
 async def test_on_loopback_another_sites_page_is_refused(admin: Admin) -> None:
     answer = await admin.http.get("/api/v1/nodes", headers={"Host": "evil.example:9871"})
     assert answer.status_code == 421

@@ -1,5 +1,6 @@
 """Lists that are kept between requests, against sorting everything again for each page."""
 
+import asyncio
 import base64
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -55,6 +56,7 @@ async def walked(
             listed,
             replace(asked, cursor=cursor),
             kind(),
+            caller="me",
             keeps=lambda thing: thing.size < 5,
             sees=lambda thing: thing.colour != hidden,
         )
@@ -98,7 +100,7 @@ async def test_a_snapshot_costs_the_sort_keys_of_what_has_changed() -> None:
     counting = replace(kind(), columns={**kind().columns, "size": size})
     kept = ListCache(no_sleep)
     for number, listed in enumerate((things, things, [*things[:3], Thing("3", 0, "x")]), 1):
-        await kept.page("things", ClusterSnapshot(number), listed, wanted("size", limit=10), counting)
+        await kept.page("things", ClusterSnapshot(number), listed, wanted("size", limit=10), counting, caller="me")
     assert computed == ["0", "1", "2", "3", "3"]
 
 
@@ -110,11 +112,49 @@ async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
 
     kept = ListCache(sleep)
     things = [Thing(str(n), n, "x") for n in range(10 * list_cache.SLICE)]
-    await kept.page("things", ClusterSnapshot(1), things, wanted("size"), kind())
+    await kept.page("things", ClusterSnapshot(1), things, wanted("size"), kind(), caller="me")
     assert len(pauses) == 10
     for number in range(2 * MAX_LISTS):
-        await kept.page(str(number), ClusterSnapshot(1), [], wanted(), kind())
+        await kept.page(str(number), ClusterSnapshot(1), [], wanted(), kind(), caller="me")
     assert len(kept._lists) == MAX_LISTS
+
+
+async def test_ever_new_lists_of_one_caller_make_no_list_of_another_be_made_again() -> None:
+    computed: list[str] = []
+
+    def size(thing: Thing) -> int:
+        computed.append(thing.name)
+        return thing.size
+
+    counting, kept = replace(kind(), columns={**kind().columns, "size": size}), ListCache(no_sleep)
+    mine = [Thing("mine", 1, "x")]
+    await kept.page("mine", ClusterSnapshot(1), mine, wanted("size"), counting, caller="me")
+    for number in range(2 * MAX_LISTS):
+        await kept.page(str(number), ClusterSnapshot(1), [], wanted(), kind(), caller="other")
+    await kept.page("mine", ClusterSnapshot(2), mine, wanted("size"), counting, caller="me")
+    assert computed == ["mine"]
+
+
+async def test_ever_new_lists_of_one_caller_delay_a_list_of_another_by_one() -> None:
+    pauses, made = asyncio.Event(), list[str]()
+
+    async def sleep(_: float) -> None:
+        await pauses.wait()
+
+    kept, things = ListCache(sleep), [Thing(str(n), n, "x") for n in range(list_cache.SLICE)]
+
+    async def ask(what: str, caller: str) -> None:
+        await kept.page(what, ClusterSnapshot(1), things, wanted(), kind(), caller=caller)
+        made.append(what)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(30):
+            group.create_task(ask(str(number), "other"))
+        await asyncio.sleep(0)
+        group.create_task(ask("mine", "me"))
+        await asyncio.sleep(0)
+        pauses.set()
+    assert made.index("mine") <= list_cache.MADE_AT_ONCE + 1
 
 
 async def test_a_cursor_with_other_types_is_refused() -> None:
@@ -122,7 +162,7 @@ async def test_a_cursor_with_other_types_is_refused() -> None:
     digest = wanted("size").digest
     forged = base64.urlsafe_b64encode(msgspec.json.encode([digest, "text", 7])).decode().rstrip("=")
     with pytest.raises(AdminProblem):
-        await kept.page("things", ClusterSnapshot(1), things, wanted("size", cursor=forged), kind())
+        await kept.page("things", ClusterSnapshot(1), things, wanted("size", cursor=forged), kind(), caller="me")
 
 
 async def test_the_row_of_a_pod_follows_the_pod(admin: Admin) -> None:

@@ -122,11 +122,39 @@ async def test_connections_are_bounded_and_silent_ones_end(opened: Opened, monke
     monkeypatch.setattr(connections, "most_connections", lambda: 3)
     monkeypatch.setattr(connections, "SILENCE_S", 0.5)
     async with served(opened) as port:
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(6)]
+        silent = [await connected(port, f"127.0.0.{number}") for number in range(2, 8)]
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
             assert (await http.get("/healthz")).text == "ok"
         assert await asyncio.wait_for(silent[0][0].read(), 10) == b""
         for _, writer in silent:
+            writer.close()
+
+
+async def connected(port: int, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection from an address."""
+    return await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+
+
+async def test_the_connections_of_one_address_leave_as_many_for_others(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "most_connections", lambda: 8)
+    monkeypatch.setattr(connections, "SILENCE_S", 60.0)
+    async with served(opened) as port:
+        many = [await connected(port, "127.0.0.2") for _ in range(20)]
+        for reader, _ in many[4:]:
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 10) == b""
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http:
+            assert (await http.get("/healthz")).text == "ok"
+        assert not any(reader.at_eof() for reader, _ in many[:4])
+        for _, writer in many:
+            writer.close()
+        await asyncio.sleep(0.1)
+        again = [await connected(port, "127.0.0.2") for _ in range(3)]
+        await asyncio.sleep(0.1)
+        assert not any(reader.at_eof() for reader, _ in again)
+        for _, writer in again:
             writer.close()
 
 

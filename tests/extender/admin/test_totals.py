@@ -13,6 +13,7 @@ Six cards of 2,048 MiB (8 slices) on three nodes:
 `big` asks for 2,048 MiB and waits. `a` uses 400 MiB and 25 %, `two` 700 MiB and 15 % of each card.
 """
 
+import csv
 import json
 import shutil
 import subprocess
@@ -52,7 +53,7 @@ BOUND: Mapping[str, tuple[str, str, dict[str, Any]]] = {  # by pod: node, cards,
 }
 USED = {"a": (400, 25), "two": (700, 15)}
 
-DASHBOARD_TEXT = Path(__file__).parents[1] / "web" / "dashboard_text.mjs"
+SCRIPTS = Path(__file__).parents[1] / "web"
 MEMORY = 6 * 2048
 ALLOCATED = 2048 + (512 + 256 + 256) + 1024 + 512 + 2 * 768
 FREE = (2048 - 1024) + 2 * (2048 - 768)  # of n1/1, n3/0 and n3/1, which take new containers
@@ -221,22 +222,30 @@ def of_gpunodes(admin: Admin) -> Iterator[Total]:
 
 
 def of_dashboard(found: Mapping[str, Any], folder: Path) -> Iterator[Total]:
-    """The tiles above the cards, where Node.js is installed to run the page's own script."""
-    node = shutil.which("node")
-    if node is None:
+    """The tiles above the cards."""
+    said = of_page("dashboard_text.mjs", found, folder)
+    if said is None:
         return
-    files = shutil.copytree(Path(extender.web.__file__).parent / "files", folder / "web")
-    (files / "package.json").write_text('{"type": "module"}')
-    made = subprocess.run(
-        [node, DASHBOARD_TEXT, files], input=json.dumps(found), capture_output=True, text=True, timeout=120, check=True
-    )
-    yield "all tiles", "dashboard", made.stdout.splitlines(), [
+    yield "all tiles", "dashboard", said.splitlines(), [
         "Nodes usable 3 of 3",
         "Cards healthy 5 of 6",
         "Memory allocated 6 GiB of 12 GiB",
         "Time guaranteed 2.8 of 6 cards",
         "Pods 6 running, 1 starting, 1 waiting",
     ]  # fmt: skip
+
+
+def of_page(script: str, given: object, folder: Path) -> str | None:
+    """Return what the page's own scripts make of answers; None where no Node.js is installed to run them."""
+    node = shutil.which("node")
+    if node is None:
+        return None
+    files = shutil.copytree(Path(extender.web.__file__).parent / "files", folder / "web")
+    (files / "package.json").write_text('{"type": "module"}')
+    run_it: list[str | Path] = [node, SCRIPTS / script, files]
+    return subprocess.run(
+        run_it, input=json.dumps(given), capture_output=True, text=True, timeout=120, check=True
+    ).stdout
 
 
 async def test_every_total_is_the_sum_by_hand(cluster: Admin, server: Server, tmp_path: Path) -> None:
@@ -260,6 +269,7 @@ GROUPS: tuple[list[str], ...] = (
     [], ["namespace"], ["owner"], ["label:team"], ["model"], ["node"], ["card"], ["day"], ["day", "namespace"],
     ["namespace", "card"],
 )  # fmt: skip
+PAGE_GROUPS = ("namespace", "owner", "model", "node", "card", "day")
 
 
 @pytest.fixture
@@ -299,7 +309,7 @@ def measured(uid: PodUid, node: NodeName, uuids: list[CardUuid], mib: int, perce
             yield CardMeasured(node, uuid, since, until, used_ms, mib, 50, 100)
 
 
-async def of_history(admin: Admin, server: Server) -> Iterator[Total]:
+async def of_history(admin: Admin, server: Server, folder: Path) -> Iterator[Total]:
     found: list[Total] = []
     for by in GROUPS:
         answer = await admin.get("/usage", **(PERIOD | ({"by": by} if by else {})))
@@ -311,7 +321,7 @@ async def of_history(admin: Admin, server: Server) -> Iterator[Total]:
     sizes = (await admin.get("/rightsize", **PERIOD))["items"]
     unused_s = HOUR_S * ((30 - 25) + 2 * (40 - 15)) / 100
     found.append(("unusedGpuSeconds", "GET /rightsize, added up", sum(r["unusedGpuSeconds"] for r in sizes), unused_s))
-    return iter([*found, *of_usage_command(server), *await of_series(admin)])
+    return iter([*found, *of_usage_command(server), *await of_usage_page(admin, folder), *await of_series(admin)])
 
 
 def of_usage(by: str, answer: Mapping[str, Any]) -> Iterator[Total]:
@@ -334,6 +344,32 @@ def of_usage_command(server: Server) -> Iterator[Total]:
         yield column, "vgpu usage, added up", round(added, 2), round(by_hand, 2)
 
 
+async def of_usage_page(admin: Admin, folder: Path) -> list[Total]:
+    """The file that the page saves, by each of its groups, and the chart by day: of all, and of one namespace."""
+    reports = {by: await admin.get("/usage", by=by, **PERIOD) for by in PAGE_GROUPS}
+    parts = await admin.get("/usage", by=["day", "namespace"], namespace="other", **PERIOD)
+    given = {"reports": reports, "total": reports["day"], "parts": parts, "namespaces": ["other"]}
+    said = of_page("usage_figures.mjs", given, folder)
+    if said is None:
+        return []
+    made = json.loads(said)
+    found: list[Total] = []
+    for by, text in made["files"].items():
+        rows = list(csv.DictReader(text.splitlines()))
+        for column, by_hand in {
+            "card-hours": SHARES_S / HOUR_S, "gpu-hours-asked": GUARANTEED / 100, "gpu-hours-used": USED_S / HOUR_S,
+            "gib-hours": ALLOCATED / 1024, "waited-seconds": 2 * len(BOUND), "pods": len(BOUND),
+            "cost-EUR": 2 * SHARES_S / HOUR_S,
+        }.items():  # fmt: skip
+            value = round(sum(float(row[column] or 0) for row in rows), 6)
+            found.append((column, f"page, CSV by {by}, added up", value, round(by_hand, 6)))
+    of_all, of_one = (sum(line["values"]) for line in made["chart"]["lines"])
+    in_one = sum(part * CARDS.get(name, 1) for name, part in list(PARTS.items())[1::2])
+    found.append(("card-hours of all", "page, chart by day, added up", round(of_all, 6), round(SHARES_S / HOUR_S, 6)))
+    found.append(("card-hours of a namespace", "page, chart by day", round(of_one, 6), round(in_one, 6)))
+    return found
+
+
 async def of_series(admin: Admin) -> list[Total]:
     """Five-minute figures: those of the containers of a card, and of all cards, added up."""
     found: list[Total] = []
@@ -354,10 +390,10 @@ async def of_series(admin: Admin) -> list[Total]:
 
 
 async def test_every_total_of_the_history_is_the_sum_by_hand(
-    opened: Opened, server: Server, reports: SqlReports
+    opened: Opened, server: Server, reports: SqlReports, tmp_path: Path
 ) -> None:
     async with opened(reports=reports) as admin:
-        rows = list(await of_history(admin, server))
+        rows = list(await of_history(admin, server, tmp_path))
     for what, where, value, by_hand in rows:
         print(f"| {what} | {where} | {value} | {by_hand} |")  # noqa: T201 - the table, for people: pytest -s
     assert [row for row in rows if row[2] != row[3]] == []

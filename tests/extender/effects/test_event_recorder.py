@@ -138,6 +138,24 @@ async def test_a_crowd_in_one_namespace_neither_delays_nor_displaces_the_event_o
     await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_a_crowd_in_one_namespace_makes_no_event_of_another_be_posted_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "MAX_SERIES", 20)
+    mine = pod(0) | {"namespace": "neighbour"}
+    async with recording(world, world.clock) as recorder:
+        recorder.record(mine, "Full", "no room")
+        await idle(recorder)
+        for number in range(1, 30):
+            recorder.record(pod(number), "Full", "no room")
+        await idle(recorder)
+        assert recorder.rests(mine["uid"])
+        world.clock.seconds += 2 * event_recorder.MIN_INTERVAL_S
+        recorder.record(mine, "Full", "no room")
+    ((_, _, count),) = await posted(world, "neighbour")
+    assert count == 1
+
+
 @pytest.mark.parametrize("end", [".", "-", "-.-"])
 async def test_the_events_of_a_long_name_have_valid_names_wherever_it_is_cut(world: World, end: str) -> None:
     long = "a" * (200 - len(end)) + end + "b"

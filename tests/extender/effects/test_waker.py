@@ -13,7 +13,7 @@ from tests.extender.conftest import PODS, World, gpu_node
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 
@@ -224,3 +224,16 @@ async def created(world: World, **spec: object) -> JsonObject:
     made: JsonObject = json.loads(await world.client.post(PODS, obj))
     await world.until(lambda: made["metadata"]["uid"] in world.cluster.objects.pods)
     return made
+
+
+async def test_a_crowd_of_named_pods_delays_no_pod_of_another_namespace(world: World) -> None:
+    await cordon(world, cordoned=True)
+    pod, named = await waiting(world), await waiting(world, gpu_mem=4096)
+    known = world.cluster.objects.pods[pod["metadata"]["uid"]]
+    for number in range(1_000):
+        uid = PodUid(f"crowd-{number}")
+        world.cluster.objects.pods[uid] = structs.replace(known, uid=uid, namespace=Namespace("crowd"))
+        world.seen.waker.wake(uid, "its gang can be placed")
+    world.seen.waker.wake(named["metadata"]["uid"], "its gang can be placed")
+    await cordon(world, cordoned=False)
+    assert await woken(world) == {pod["metadata"]["name"], named["metadata"]["name"]}

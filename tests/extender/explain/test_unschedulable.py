@@ -100,8 +100,9 @@ class Site:
         self.clock.seconds += seconds
         self._woke = self.clock()
 
-    def add(self, uid: str, memory: int) -> None:
+    def add(self, uid: str, memory: int, namespace: str = "default") -> None:
         obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=memory), uid=uid))
+        obj["metadata"]["namespace"] = namespace
         pod = structs.replace(PodReader().decoded(obj), is_unschedulable=True)
         self.cluster.updates.upsert_pod(pod)
         self.pods.add(pod)
@@ -123,6 +124,27 @@ async def test_equal_requests_are_judged_once_and_every_pod_is_told() -> None:
     assert site.filter.judged == 2 * NODES
     assert len(site.messages.by_uid) == 51
     assert len({messages[0] for messages in site.messages.by_uid.values()}) == 2
+
+
+async def test_a_crowd_of_different_pods_delays_the_pod_of_another_namespace_by_one_explanation() -> None:
+    site = Site()
+    for n in range(100):
+        site.add(f"u{n}", 2048 + n, "crowd")
+    site.add("mine", 4096)
+    await site.run()
+    assert list(site.messages.by_uid).index("mine") == 1
+    assert len(site.messages.by_uid) == 101
+    assert not site.pods.waiting
+
+
+async def test_equal_pods_of_many_namespaces_are_judged_once() -> None:
+    site = Site()
+    for n in range(10):
+        site.add(f"u{n}", 2048, f"team-{n}")
+    site.add("late", 4096, "team-0")
+    await site.run()
+    assert site.filter.judged == 2 * NODES
+    assert len(site.messages.by_uid) == 11
 
 
 async def test_a_pod_that_had_an_event_just_now_is_explained_again_later() -> None:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from extender.gangs import bind_gate, deadlines
+from extender.gangs import bind_gate, deadlines, refused_members
 from extender.state.pod_groups import PodGroup
 from tests.extender.conftest import PODS, World
 from tests.extender.gangs.gangs import DEADLINE_S
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import Namespace, NodeName
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 
 DEFAULT = Namespace("default")
 
@@ -274,6 +274,17 @@ async def test_a_question_about_a_pod_that_no_watch_has_shown_plans_nothing(worl
 async def test_members_that_were_refused_are_woken_when_the_last_one_comes(world: World) -> None:
     pods = await members(world, 2, size=3)
     assert {await reason(world, pod) for pod in pods} == {"GangIncomplete"}
+    await members(world, 1, size=3)
+
+    for pod in pods:
+        assert await condition(world, pod) == "all 3 pods of the gang exist"
+
+
+async def test_refused_members_of_a_crowd_make_no_member_of_another_namespace_forgotten(world: World) -> None:
+    pods = await members(world, 2, size=3)
+    assert {await reason(world, pod) for pod in pods} == {"GangIncomplete"}
+    for n in range(refused_members.MAX_REFUSED):
+        world.seen.gangs.refused.add((Namespace("crowd"), GangSource.COSCHEDULING, "gang"), PodUid(f"crowd-{n}"))
     await members(world, 1, size=3)
 
     for pod in pods:

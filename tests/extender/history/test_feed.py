@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from msgspec import structs
+
+from extender.history.recording import feed
 from extender.history.recording.events import (
     CardChange,
     CardEvent,
@@ -16,6 +19,8 @@ from extender.history.recording.events import (
 )
 from tests.extender.conftest import PODS, World, gpu_node
 from vgpu.domain import names
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import Namespace, PodUid
 
 
 async def run_pod(world: World, *, gpu_mem: int = 1024, gpu_cores: int = 20) -> dict[str, Any]:
@@ -99,6 +104,21 @@ async def test_reasons_of_the_nodes_refused_are_in_the_decision(world: World) ->
         await run_pod(world, gpu_mem=2048)
     pod = await world.create_pod(gpu_mem=2048)
     await world.filter(pod)
+    assert await world.bind(pod, "n2") == ""
+    decision = world.history.records[-1]
+    assert isinstance(decision, Decision)
+    assert decision.refused == {"CardInsufficientMemory": 1}
+
+
+async def test_a_decision_has_its_reasons_also_where_a_crowd_was_placed_before_its_binding(world: World) -> None:
+    for _ in range(2):  # n1 is full then
+        await run_pod(world, gpu_mem=2048)
+    pod = await world.create_pod(gpu_mem=2048)
+    await world.filter(pod)
+    known = world.cluster.objects.pods[pod["metadata"]["uid"]]
+    for number in range(feed.MAX_VERDICTS):
+        crowd = structs.replace(known, uid=PodUid(f"crowd-{number}"), namespace=Namespace("crowd"))
+        world.verbs.history.filtered(crowd, {Reason.CARD_CORDONED: 1}, fits=True)
     assert await world.bind(pod, "n2") == ""
     decision = world.history.records[-1]
     assert isinstance(decision, Decision)

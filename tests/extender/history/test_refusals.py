@@ -1,5 +1,8 @@
 """Summaries of refusals."""
 
+from msgspec import structs
+
+from extender.history.recording import refusals
 from extender.history.recording.refusals import PERIOD_MS, RefusalPeriods
 from extender.state.fields.equal_pods import SharedRequest
 from extender.state.objects import WatchedPod
@@ -21,3 +24,15 @@ def test_a_period_that_began_while_the_clock_was_ahead_ends_when_it_is_right_aga
     list(periods.add(POD, {Reason.CARD_TOO_SMALL: 1}, MONDAY))
     assert not list(periods.due(MONDAY + PERIOD_MS - 1))
     assert len(list(periods.due(MONDAY + PERIOD_MS))) == 1
+
+
+def test_a_crowd_in_one_namespace_cuts_no_period_of_another_short() -> None:
+    periods, cut = RefusalPeriods(), []
+    list(periods.add(POD, {Reason.CARD_TOO_SMALL: 1}, MONDAY))
+    for n in range(refusals.MAX_PODS + 1):
+        crowd = structs.replace(POD, uid=PodUid(f"crowd-{n}"), namespace=Namespace("crowd"))
+        cut += list(periods.add(crowd, {Reason.CARD_TOO_SMALL: 1}, MONDAY))
+    assert [event.pod.namespace for event in cut] == ["crowd", "crowd"]
+    list(periods.add(POD, {Reason.CARD_TOO_SMALL: 1}, MONDAY + 1))
+    (event,) = periods.end(POD.uid)
+    assert (event.attempts, event.since_ms) == (2, MONDAY)

@@ -3,19 +3,24 @@
 import asyncio
 import itertools
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from extender.idle import owners, sizes
+from extender.effects.event_recorder import EventRecorder
+from extender.idle import owners, sizes, watcher
+from extender.idle.namespaces import Namespaces
+from extender.idle.watcher import IdleWatcher
 from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import ContainerName, NodeName, PodUid
+from vgpu.domain.identifiers import ContainerName, Namespace, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 NODE = f"{names.GPUNODES_PATH}/n1/status"
@@ -378,3 +383,37 @@ async def test_an_eviction_that_a_budget_refuses_is_tried_again(idle: Idle) -> N
     idle.world.client.post = post  # type: ignore[method-assign]
     await idle.idle(1, notebook)
     assert await idle.is_leaving(notebook)
+
+
+class Told(EventRecorder):
+    """Takes Events about pods, and keeps the pods' namespaces in their order."""
+
+    def __init__(self) -> None:
+        self.namespaces: list[str] = []
+
+    def record(self, about: Mapping[str, str], reason: str, message: str) -> None:
+        assert reason == watcher.IDLE, message
+        self.namespaces.append(about["namespace"])
+
+
+async def test_a_crowd_of_idle_pods_delays_the_pod_of_another_namespace_by_one(idle: Idle) -> None:
+    world, pod = idle.world, await idle.run_pod(EVICT)
+    idle.minutes[pod["metadata"]["uid"]] = 40
+    await idle.report()
+    known, node = idle.known(pod), world.cluster.objects.gpunodes[NodeName("n1")]
+    names_of = [*(Namespace("crowd") for _ in range(50)), Namespace("late")]
+    pods = {
+        uid: structs.replace(known, uid=uid, namespace=namespace)
+        for number, namespace in enumerate(names_of)
+        for uid in (PodUid(f"uid-{number}"),)
+    }
+    told = Told()
+    found = IdleWatcher(
+        world.client, pods, Namespaces(told), told, lambda: 10**15, lambda: datetime.now(UTC), grace_s=0, acts=False
+    )
+    found.take(replace(node, usage={}), replace(node, usage=dict.fromkeys(pods, node.usage[known.uid])))
+    running = asyncio.create_task(found.run(world.leader, {}, lambda *_: None))
+    await world.until(lambda: not found.waiting)
+    running.cancel()
+    assert told.namespaces.index("late") == 1
+    assert len(told.namespaces) == 51

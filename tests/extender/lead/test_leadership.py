@@ -76,11 +76,47 @@ async def test_taking_over_an_expired_lease_waits_and_lists_again(world: World) 
     assert (await second.renew()).startswith("NotLeader")
     world.clock.seconds += leadership.DURATION_S + 1
     assert await second.renew() == ""
-    assert second.slept == [REQUEST_EXPIRY_S]
+    assert second.slept == [REQUEST_EXPIRY_S - 1]  # from the end of the Lease on
     assert second.pods.count == 1
     assert first.leadership.refusal().startswith("NotLeader")
     await until_watched(world, "b")
     assert (await first.renew()).startswith("NotLeader")
+
+
+async def test_bindings_that_have_expired_before_the_lease_is_taken_need_no_wait(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await until_watched(world, "a")
+    world.clock.seconds += leadership.DURATION_S + REQUEST_EXPIRY_S + 1
+    assert await second.renew() == ""
+    assert (second.slept, second.pods.count) == ([0.0], 1)
+
+
+async def test_a_replica_asks_for_the_lease_only_where_the_watch_shows_it_free(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await until_watched(world, "a")
+    following = asyncio.create_task(second.leadership.run())
+    await asyncio.sleep(0.02)
+    assert set(second.slept) == {leadership.LOOK_S}
+    await first.leadership.resign()
+    await until_watched(world, "b")
+    await world.until(lambda: second.leadership.refusal() == "")
+    following.cancel()
+
+
+async def test_a_replica_that_has_resigned_takes_the_lease_no_more(world: World) -> None:
+    first = Candidate(world, "a")
+    leading = asyncio.create_task(first.leadership.run())
+    await until_watched(world, "a")
+    await first.leadership.resign()
+    await until_watched(world, "")
+    await asyncio.sleep(0.02)
+    assert not leading.done()
+    released = world.cluster.leases.get(leadership.LEASE)
+    assert released is not None
+    assert released.holder == ""
+    leading.cancel()
 
 
 async def test_a_lease_that_was_renewed_but_not_watched_is_not_taken(world: World) -> None:

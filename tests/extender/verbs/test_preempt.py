@@ -4,8 +4,10 @@ import asyncio
 import json
 from typing import Any
 
+from extender.verbs import preempt as preempt_verb
 from tests import strategies
 from tests.extender.conftest import PODS, World
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 
 
@@ -180,3 +182,19 @@ async def test_the_node_with_the_cheapest_victims_is_chosen(world: World) -> Non
     await world.filter(high)
     await deciding(world)
     assert (await world.read(high))["status"]["nominatedNodeName"] == "n2"
+
+
+async def test_a_crowd_in_one_namespace_keeps_no_pod_of_another_from_preempting(
+    world: World,
+) -> None:
+    await bound(world, "low", 0, 2048)
+    await bound(world, "equal", 10, 2048)
+    for n in range(preempt_verb.MAX_NOTED + 1):
+        obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=2048), uid=f"crowd-{n}"))
+        obj["metadata"] |= {"name": f"crowd-{n}", "namespace": "crowd"}
+        del obj["spec"]["nodeName"]
+        world.verbs.preemption.note(world.verbs.reader.decoded(obj), [NodeName("n1")])
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    await deciding(world)
+    assert await being_deleted(world) == {"low"}

@@ -364,6 +364,28 @@ async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
     await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
 
 
+async def test_a_gang_that_waits_for_its_members_says_how_many_there_are(page: Page, run: Run) -> None:
+    gang = {"vgpu.io/gang": "train", "vgpu.io/gang-size": "3"}
+    for name in ("train-0", "train-1"):
+        assert run.create(name, gang, gpu_mem=1024).status_code == 201
+    await page.goto(f"{run.admin}/#/waiting")
+    row = page.get_by_role("row", name="default/train-1")
+    await expect(row.get_by_role("cell").last).to_have_text(
+        "Gang train of 3 pods: 2 exist; waits for 1 more pod of its namespace with vgpu.io/gang: train. "
+    )
+
+
+async def test_the_schedulers_own_words_stand_beside_a_pod_that_would_fit(page: Page, run: Run) -> None:
+    """No object tells about volumes, so only kube-scheduler's words do."""
+    words = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+    assert run.create("elsewhere", spec={"schedulerName": "strict"}, gpu_mem=1024).status_code == 201
+    run.refuse("elsewhere", words)
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(page.get_by_role("row", name="default/elsewhere")).to_contain_text("persistent volumes")
+    await page.get_by_role("link", name="default/elsewhere").click()
+    await expect(page.get_by_text("persistent volumes").first).to_be_visible()
+
+
 async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run: Run) -> None:
     def row(name: str, day: str, hours: float) -> dict[str, Any]:
         seconds = {
@@ -381,14 +403,16 @@ async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run:
         }
 
     async def of_three_days(route: Route) -> None:
-        items = [row(name, f"2026-11-2{day}", day + 1) for name in ("research", "serving") for day in range(3)]
+        of_namespaces = "by=namespace" in route.request.url  # the day's rows have namespaces that the chart leaves out
+        names = ("research", "serving") if of_namespaces else ("research", "serving", "small")
+        items = [row(name, f"2026-11-2{day}", day + 1) for name in names for day in range(3)]
         period = {"since": "2026-11-20T00:00:00.000Z", "until": "2026-11-23T00:00:00.000Z"}
         shown = items if "by=day" in route.request.url else items[::3]
         await route.fulfill(json=period | {"items": shown, "itemsLeftOut": 0, "currency": "EUR", "staleSince": ""})
 
     await page.route("**/api/v1/usage?**", of_three_days)
     await page.goto(f"{run.admin}/#/usage")
-    chart = page.get_by_role("img", name="Card-hours by day. all: last 6, most 6; research: last 3, most 3")
+    chart = page.get_by_role("img", name="Card-hours by day. all: last 9, most 9; research: last 3, most 3")
     await expect(chart.locator("canvas")).to_be_visible()
     await expect(page.get_by_role("columnheader", name="Cost, EUR")).to_be_visible()
     await expect(page.get_by_role("row", name="research")).to_contain_text("2.50")
@@ -427,6 +451,34 @@ async def test_usage_is_had_as_csv(page: Page, run: Run) -> None:
     assert download.suggested_filename == "usage-by-namespace.csv"
     text = await asyncio.to_thread(Path(await download.path()).read_text)
     assert text.startswith('"namespace","card-hours"')
+
+
+async def test_the_csv_has_the_rows_that_the_table_leaves_out(page: Page, run: Run) -> None:
+    row = {
+        "shareSeconds": 3600.0,
+        "gpuSecondsAsked": 3600.0,
+        "gpuSecondsUsed": None,
+        "waitingSeconds": 0.0,
+        "mibHours": 1024.0,
+        "bound": 1,
+        "cost": None,
+    }
+
+    async def of_three_owners(route: Route) -> None:
+        period = {"since": "2026-11-20T00:00:00.000Z", "until": "2026-11-23T00:00:00.000Z"}
+        is_whole = "limit=10000" in route.request.url
+        items = [{"group": {"owner": f"Job/{n}", "day": "2026-11-20", "namespace": "team"}} | row for n in range(3)]
+        shown = {"items": items if is_whole else items[:1], "itemsLeftOut": 7 if is_whole else 9}
+        await route.fulfill(json=period | shown | {"currency": "", "staleSince": ""})
+
+    await page.route("**/api/v1/usage?**", of_three_owners)
+    await page.goto(f"{run.admin}/#/usage?by=owner")
+    await expect(page.get_by_text("9 more rows are not shown.")).to_be_visible(timeout=20_000)
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="CSV").click()
+    text = await asyncio.to_thread(Path(await (await downloading.value).path()).read_text)
+    lines = text.splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == ['"Job/0"', '"Job/1"', '"Job/2"', '"7 more are left out"']
 
 
 async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Run) -> None:

@@ -370,6 +370,17 @@ def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined:
     assert charged_ns(tenant, kernel, 200) == pytest.approx(60 * MS, rel=0.1)
 
 
+def test_a_kernel_that_is_always_the_last_to_pass_the_lock_is_measured_too(joined: Joined) -> None:
+    """The estimate with its loading uses up what may pass, so the launch behind it would be measured each time."""
+    tenant = session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
+    hold_jointly(tenant)
+    loaded, others = session("launches.lazy_kernels(300, 1)[0]"), session("launches.kernel(20)")
+    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    before = container.region().cards[0].gpu_ns
+    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    assert container.region().cards[0].gpu_ns - before == pytest.approx(200 * 0.4 * MS, rel=0.15)
+
+
 def test_a_joint_turn_goes_on_until_it_is_taken_and_is_then_asked_for_again(joined: Joined) -> None:
     tenant = session, other, _ = joined(budget_ns=ANY, depth_ns=5 * MS)
     hold_jointly(tenant)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from vgpu.adapters import process_use
 from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import uuid_bytes
@@ -104,3 +105,29 @@ def test_a_slot_that_says_more_than_its_card_leaves_what_no_process_owns(
         opened.seek(USED + 64)
         opened.write(struct.pack("<Q", 1 << 60))
     assert used(file, SlotOwners()) == 0
+
+
+def test_regions_with_ever_more_ended_processes_make_no_other_be_looked_at_again(
+    file: Path, process: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def none_lives(owners: object, root: Path) -> set[tuple[int, int]]:
+        looks.append((owners, root))
+        return set()
+
+    monkeypatch.setattr(process_use, "found_here", none_lives)
+    process.kill()
+    process.wait()
+    owners = SlotOwners()
+    assert used(file, owners) == 30
+    for number in range(6):
+        crowd, data = tmp_path / f"crowd-{number}", bytearray(file.read_bytes())
+        for slot in range(region.MAX_PROCESSES):
+            at = region.SLOTS_AT + slot * region.SLOT_SIZE
+            struct.pack_into("<IIQQ", data, at, 5000 + slot, 1, number, 1)
+        crowd.write_bytes(data)
+        used(crowd, owners)
+    assert len(looks) == 7
+    assert used(file, owners) == 30
+    assert len(looks) == 7

@@ -42,8 +42,16 @@ def test_a_value_that_was_replaced_meanwhile_stays() -> None:
     queue.put("a", 1, "old")
     owner, key, value = queue.first()
     queue.put("a", 1, "new")
-    queue.done(owner, key, value)
+    assert not queue.done(owner, key, value)
     assert (queue.first(), len(queue)) == (("a", 1, "new"), 1)
+
+
+def test_a_value_can_leave_out_of_its_turn() -> None:
+    queue = FairQueue[str, int, str]()
+    for owner in "ab":
+        queue.put(owner, 1, owner)
+    assert [queue.pop("a", 1), queue.pop("a", 1), queue.pop("a", 2), queue.pop("c", 1)] == ["a", None, None, None]
+    assert (queue.first(), len(queue)) == (("b", 1, "b"), 1)
 
 
 @given(st.lists(st.one_of(st.tuples(OWNERS, st.integers(0, 5)), st.none())))
@@ -57,7 +65,7 @@ def test_the_count_is_that_of_the_values_and_stays_within_the_size(steps: list[t
         elif queue:
             owner, key, value = queue.first()
             assert twin[owner, key] is value
-            queue.done(owner, key, value)
+            assert queue.done(owner, key, value)
         assert len(queue) <= 4
     left = len(queue)
     taken(queue, left)

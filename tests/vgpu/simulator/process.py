@@ -1,5 +1,6 @@
 """The simulator as a process, with the addresses that it prints."""
 
+import json
 import re
 import subprocess
 import sys
@@ -36,13 +37,26 @@ class Run:
         self.http = httpx.Client(base_url=kubernetes, verify=False)
         self._created: list[str] = []
 
-    def create(self, name: str, annotations: dict[str, str] | None = None, **limits: int | str) -> httpx.Response:
+    def create(
+        self,
+        name: str,
+        annotations: dict[str, str] | None = None,
+        spec: dict[str, Any] | None = None,
+        **limits: int | str,
+    ) -> httpx.Response:
         amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
-        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
+        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]} | (spec or {})
         answer = self.http.post(PODS, json={"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec})
         if answer.is_success:
             self._created.append(name)
         return answer
+
+    def refuse(self, name: str, words: str) -> None:
+        """Say of a pod what kube-scheduler would say that finds no node for it."""
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+        patch = json.dumps({"status": {"conditions": [condition]}})
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self.http.patch(f"{PODS}/{name}/status", content=patch, headers=headers).raise_for_status()
 
     def delete_created(self) -> None:
         for name in self._created:

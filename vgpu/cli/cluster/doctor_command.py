@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from vgpu.cli import outcome
-from vgpu.cli.cluster import describe, endpoint, options, tables
+from vgpu.cli.cluster import describe, endpoint, options, other_pods, tables
 from vgpu.cli.cluster.bundle import archive, collect
 from vgpu.cli.cluster.bundle.collect import BundleSources
 from vgpu.cli.cluster.endpoint import ServerChoice
@@ -50,6 +50,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], home: Path, now: Calla
             outcome.or_fail("doctor", lambda: _write_bundle(bundle, asked, now()))
         session = outcome.or_fail("doctor", lambda: _succeeded(opened))
         found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
+        found["findings"] += other_pods.waiting(chosen, environment, home)
         typer.echo(_text(found, output, colour=session.colour), nl=False)
         if any(finding["severity"] == "error" for finding in found["findings"]):
             raise typer.Exit(ANSWER_IS_NO)

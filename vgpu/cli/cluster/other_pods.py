@@ -1,19 +1,34 @@
-"""Pods that ask vgpushare for nothing: what to say of one that somebody wants explained."""
+"""Pods that ask vgpushare for nothing by its own names: what `vgpu explain` and `vgpu doctor` say of them.
 
-from collections.abc import Iterator, Mapping
+The admin REST does not know these pods, so the API server is asked, with the caller's own rights.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from vgpu.cli.cluster import endpoint
+from vgpu.cli.cluster import endpoint, object_pages
 from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.object_pages import ListingApi
+from vgpu.cli.cluster.readmit import readmission
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain import names
 from vgpu.domain.asks import request
+from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import Namespace
 from vgpu.domain.json_types import Json
 
-_NVIDIA: Final = "nvidia.com/"  # https://github.com/NVIDIA/k8s-device-plugin
+ASKS_NVIDIA: Final = "AsksOtherPlugin"
+MAX_FINDINGS: Final = 50
+
+_CARDS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")  # https://github.com/NVIDIA/k8s-device-plugin
+_MIG: Final = "nvidia.com/mig-"
+_OURS: Final = frozenset({*names.USER_RESOURCES, *names.KUBELET_RESOURCES})
+
+Finding = dict[str, Any]
 
 
 def look_up(chosen: ServerChoice, environment: Mapping[str, str], home: Path, namespace: str, name: str) -> str:
@@ -22,27 +37,93 @@ def look_up(chosen: ServerChoice, environment: Mapping[str, str], home: Path, na
         return ""
     try:
         api = Rest(endpoint.api_server(chosen, environment, home).endpoint)
-        return words(api.get(names.pod_path(Namespace(namespace), name)))
+        return f"pod {namespace}/{name} {words(api.get(names.pod_path(Namespace(namespace), name)))}"
     except CommandFailed:
         return ""
 
 
+def waiting(chosen: ServerChoice, environment: Mapping[str, str], home: Path) -> list[Finding]:
+    """Return findings, as the admin REST writes them, about pods of the API server that wait for ever.
+
+    Of all namespaces, or where the caller may not list those, of the kubeconfig's; empty where neither can be read.
+    """
+    if endpoint.is_direct(chosen, environment):  # the kubeconfig may be of another cluster
+        return []
+    try:
+        found = endpoint.api_server(chosen, environment, home)
+    except CommandFailed:
+        return []
+    api = Rest(found.endpoint)
+    for path in ("/api/v1/pods", f"/api/v1/namespaces/{found.namespace}/pods"):
+        try:
+            return findings(api, path)
+        except CommandFailed:
+            continue
+    return []
+
+
+def findings(api: ListingApi, path: str) -> list[Finding]:
+    """Return findings about the pods of a list that wait for ever, at most MAX_FINDINGS. Raises CommandFailed."""
+    pods = object_pages.items(api, path, {"fieldSelector": "spec.nodeName=,status.phase=Pending"})
+    others = (pod for pod in pods if not _asks_ours(pod))
+    offered = cache(lambda: _offered(api))  # a long list, and few clusters have such pods
+    found = (finding for pod in others if (finding := _of(pod, offered)))
+    return list(islice(found, MAX_FINDINGS))
+
+
 def words(pod: Json) -> str:
-    """Return why vgpushare does not place a pod, and what to write for a card of its own."""
-    metadata = pod.get("metadata") or {}
-    name = f"pod {metadata.get('namespace')}/{metadata.get('name')}"
+    """Return why vgpushare does not place a pod, and what to do for a card of its own: a sentence about the pod."""
+    if readmission.is_unadmitted(pod):
+        return (
+            "asks for GPUs by names that the webhook translates, and the webhook did not run when the pod was created: "
+            "vgpu readmit"
+        )
     asked = next(_of_nvidia(pod), None)
     if asked is None:
-        return f"{name} asks for no GPU: write {names.GPU_MEM} for a share, or {names.GPU} for whole cards"
+        return f"asks for no GPU: write {names.GPU_MEM} for a share, or {names.GPU} for whole cards"
     resource, amount = asked
     return (
-        f"{name} asks NVIDIA's device plugin for cards ({resource}: {amount}), and vgpushare does not place it: "
+        f"asks NVIDIA's device plugin for cards ({resource}: {amount}), and vgpushare does not place it: "
         f"write {names.GPU}: {amount} for whole cards of vgpushare, or {names.GPU_MEM} for a share"
     )
+
+
+def _of(pod: Json, offered: Callable[[], frozenset[str]]) -> Finding | None:
+    if readmission.is_unadmitted(pod):
+        return _finding("error", pod, Reason.NOT_ADMITTED)
+    asked = {resource for resource, _ in _of_nvidia(pod)}
+    return _finding("warning", pod, ASKS_NVIDIA) if asked and not asked <= offered() else None
+
+
+def _finding(severity: str, pod: Json, reason: str) -> Finding:
+    metadata = pod["metadata"]
+    about, since = f"pod {metadata['namespace']}/{metadata['name']}", metadata.get("creationTimestamp", "")
+    return {"severity": severity, "about": about, "reason": str(reason), "detail": words(pod), "since": since}
+
+
+def _asks_ours(pod: Json) -> bool:
+    """Whether a pod asks for GPUs by our own names: the admin REST has the findings about it."""
+    return any(_OURS & request.amounts(container).keys() for _, _, container in request.containers_of(pod))
+
+
+def _offered(api: ListingApi) -> frozenset[str]:
+    """Return NVIDIA's resources that the nodes offer; none where the caller may not list nodes."""
+    offered = set[str]()
+    try:
+        for node in object_pages.items(api, "/api/v1/nodes", {}):
+            allocatable = (node.get("status") or {}).get("allocatable") or {}
+            offered |= {name for name, amount in allocatable.items() if _is_of_nvidia(name) and amount != "0"}
+    except CommandFailed:
+        return frozenset()
+    return frozenset(offered)
 
 
 def _of_nvidia(pod: Json) -> Iterator[tuple[str, str]]:
     for _, _, container in request.containers_of(pod):
         for resource, amount in request.amounts(container).items():
-            if resource.startswith(_NVIDIA):
+            if _is_of_nvidia(resource):
                 yield resource, amount
+
+
+def _is_of_nvidia(resource: str) -> bool:
+    return resource in _CARDS or resource.startswith(_MIG)

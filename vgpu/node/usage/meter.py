@@ -1,7 +1,8 @@
 """Measures what containers use of their cards, for the history: GPU time by the hour, and a histogram of its minutes.
 
 The figures are published in the GPUNode's status, once a minute. A period ends with the hour, or with the container; it
-stays in the report for a while, so that an extender that did not run then reads it later. Pure.
+stays in the report for a while, so that an extender that did not run then reads it later. Namespaces have turns in the
+report: a crowd of short pods leaves out nothing of the pods of others. Pure.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from typing import Final
 
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MAX_ENTRIES, MAX_MIB, MeasuredUse
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.usage.gpu_time import Use
+from vgpu.pacing import turns
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -21,6 +24,7 @@ LONGEST_STEP_MS: Final = MINUTE_MS  # between two calls, which are a second apar
 _SHORTEST_MINUTE_MS: Final = 30_000  # a container that ends within less adds no minute to the histogram
 _FULL: Final = 100
 NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
+NO_NAMESPACES: Final[Mapping[PodUid, Namespace]] = {}
 NO_WAITS: Final[Mapping[Use, tuple[float, ...]]] = {}
 
 
@@ -37,6 +41,7 @@ class _MeterPeriod:
     use: Use
     from_ms: int
     until_ms: int
+    namespace: Namespace = NO_NAMESPACE
     gpu_ms: float = 0.0
     percent: float | None = None  # of the last full minute; None in the first one
     memory: MemoryUse = MemoryUse()
@@ -89,8 +94,11 @@ class UsageMeter:
         now_ms: int,
         idle_ms: Mapping[Use, int] = NO_IDLE_TIMES,
         wait_ms: Mapping[Use, tuple[float, ...]] = NO_WAITS,
+        namespaces: Mapping[PodUid, Namespace] = NO_NAMESPACES,
     ) -> None:
         """Take the GPU seconds and waits of each container, which only grow, its memory and idle time; every second.
+
+        `namespaces` are those of the pods, as long as they run.
 
         A wall clock that was set makes the running periods end: two periods of a container never overlap, and none
         contains time that has not passed.
@@ -104,6 +112,7 @@ class UsageMeter:
         begin = self._at_ms if is_continuous else now_ms
         for use, total in seconds.items():
             period = self._open.get(use) or self._begin(use, begin, before.get(use))
+            period.namespace = namespaces.get(use[0], period.namespace)
             used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
             period.add(used_ms, now_ms, memory.get(use, MemoryUse()))
             period.idle_ms = idle_ms.get(use)
@@ -122,7 +131,8 @@ class UsageMeter:
     def report(self) -> list[MeasuredUse]:
         """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
         periods = sorted((*self._open.values(), *self._ended), key=lambda period: -period.until_ms)
-        return [_entry(period) for period in periods[:MAX_ENTRIES] if period.until_ms > period.from_ms]
+        lasting = (period for period in periods if period.until_ms > period.from_ms)
+        return [_entry(period) for period in turns.taken(lasting, lambda period: period.namespace, MAX_ENTRIES)]
 
     def _begin(self, use: Use, from_ms: int, last: _MeterPeriod | None) -> _MeterPeriod:
         percent = last.percent if last else None

@@ -213,8 +213,9 @@ class MetricsReader:
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
             seconds = dict.fromkeys(held, 0.0) | counted
             self._meter.add(
-                seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms, _waits(known, accounts)
-            )
+                seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms, _waits(known, accounts),
+                {uid: allocation.holder.namespace for (uid, _), allocation in known.held.items() if allocation.holder},
+            )  # fmt: skip
             busy = {(NO_POD, NO_CONTAINER, gpu): total for gpu, total in self._time.card.items()}
             self._card_meter.add(busy, {}, int(now_s * 1000))
             return accounts

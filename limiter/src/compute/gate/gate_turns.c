@@ -135,8 +135,8 @@ static void note_joint_end(struct gate *gate) {
 
 /* Without a heartbeat the arbiter's turn is no reason to go on. */
 bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict) {
-    return gate->turn.limits.is_joint && !gate->turn.is_unknown && verdict == VERDICT_FULL &&
-           !turn_request_is_asked_to_yield(&gate->request) &&
+    return turn_request_is_joint(&gate->request) && gate->turn.limits.is_joint && !gate->turn.is_unknown &&
+           verdict == VERDICT_FULL && !turn_request_is_asked_to_yield(&gate->request) &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED;
 }
 

@@ -32,8 +32,13 @@ bool joint_pass_try(struct joint_pass *pass, const struct arbiter_link *link, ui
     return true;
 }
 
+static void forget_kinds(struct joint_pass *pass) {
+    for (unsigned i = 0; i < JOINT_PASS_KINDS; i++) STORE(pass->kinds[i].key, 0);
+}
+
 void joint_pass_open(struct joint_pass *pass, uint32_t turn, uint64_t key, uint64_t estimate) {
     unsigned index = index_of(key);
+    if (LOAD(pass->turn) != turn) forget_kinds(pass);
     STORE(pass->kinds[index].key, 0);
     STORE(pass->kinds[index].ns, estimate);
     STORE(pass->kinds[index].key, key);

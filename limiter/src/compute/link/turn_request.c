@@ -173,6 +173,7 @@ static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     if (turn_request_is_joint(request)) return turn_limits_joint(arbiter_turn_depth(&request->link));
     struct turn_limits limits =
         turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
+    limits.is_joint = request->arbiter_turn.is_joint;
     limits.end_by = arbiter_turn_until(&request->link);
     return limits;
 }

@@ -90,11 +90,14 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     if (row->count < COUNT_MAX) row->count++;
 }
 
-/* A row that is known well keeps its average: the shortest of several samples is less than that. */
+static bool has_slice(const struct estimate *row, uint64_t ns) { return ns > row->ns + row->ns / 2; }
+
+/* Without the samples that others' slices have lengthened, the average is that of turns apart. The shortest of many
+ * would be less, and the scale, which was fitted to averages, would make it less again. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns) {
     struct estimate *row = slot_for(estimates, key);
     if (row->key != key || row->count == COUNT_MAX) return;
-    row->ns = min_u64(row->ns, ns);
+    if (!has_slice(row, ns)) row->ns = average_with(row, ns);
     row->count++;
 }
 

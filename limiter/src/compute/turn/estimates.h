@@ -38,8 +38,9 @@ bool estimates_is_young(const struct estimates *estimates, uint64_t key);
  * it. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 
-/* Adds a sample that was taken beside other containers, whose time slices it may contain. So it can only shorten an
- * estimate, and only one of few samples, which may contain such slices too. */
+/* Adds a sample that was taken beside other containers, whose time slices it may contain. One that is longer than the
+ * estimate by more than half is taken to contain one, and counts only as seen. Only an estimate of few samples, which
+ * may contain slices or the loading of the kernel too, learns from it. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Adds a sample of a launch that may have waited for later launches of its program, which were admitted `waited` ns

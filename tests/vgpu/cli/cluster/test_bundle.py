@@ -43,6 +43,7 @@ def cluster(server: Server, tmp_path: Path) -> Path:
     extender = part("extender-1", restarts=2)
     server.answers |= {
         f"GET {PODS}": (200, {"items": [extender]}),
+        "GET /api/v1/pods": (200, {"items": [], "nextCursor": ""}),  # of the API server, and of the admin REST
         f"GET {PODS}/extender-1/log": (200, "2026-11-22T12:00:00Z token=planted\n"),
         "GET /version": (200, {"gitVersion": "v1.37.0"}),
         f"GET {names.GPUNODES_PATH}": (200, {"items": [{"metadata": {"name": "node-1"}}], "metadata": {}}),

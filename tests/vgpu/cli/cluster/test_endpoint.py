@@ -325,25 +325,3 @@ def test_a_server_may_have_an_ipv6_address(server: str, url: str, tmp_path: Path
 def test_an_ipv6_address_without_brackets_is_refused(server: str, tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="must be an http or https URL"):
         find(ServerChoice(server=server), {}, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [
-        ({"nvidia.com/gpu": "2"}, "asks NVIDIA's device plugin for cards (nvidia.com/gpu: 2)"),
-        ({"nvidia.com/mig-1g.10gb": "1"}, "asks NVIDIA's device plugin for cards (nvidia.com/mig-1g.10gb: 1)"),
-        ({"cpu": "1"}, "asks for no GPU: write vgpu.io/gpu-mem"),
-        (None, "asks for no GPU"),
-    ],
-)
-def test_explain_says_what_a_pod_asks_that_asks_vgpushare_for_nothing(
-    server: Server, tmp_path: Path, limits: dict[str, str] | None, said: str
-) -> None:
-    container = {"name": "main", "resources": {"limits": limits}}
-    pod = {"metadata": {"namespace": "team", "name": "other"}, "spec": {"containers": [container]}}
-    server.answers["GET /api/v1/namespaces/team/pods/other"] = (200, pod)
-    config = kubeconfig(tmp_path, server.url, {"token": "secret"})
-    code, output = run("explain", "other", KUBECONFIG=str(config))
-    assert (code, said in output) == (3, True), output
-    assert "does not exist" in run("explain", "missing", KUBECONFIG=str(config))[1]
-    assert "does not exist" in run("explain", "team/other", "--server", server.url, KUBECONFIG=str(config))[1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.usage.meter import HOUR_MS, KEPT_MS, MINUTE_MS, MemoryUse, UsageMeter
 from vgpu.node.usage.reporter import UsageReporter
@@ -50,6 +50,19 @@ def test_a_period_ends_with_the_hour_and_stays_in_the_report_for_a_while() -> No
         now += 30_000
         meter.add({MAIN: seconds}, {}, now)
     assert len(meter.report()) == 1
+
+
+def test_a_crowd_of_short_pods_leaves_out_no_period_of_another_namespace() -> None:
+    meter, now, crowd = UsageMeter(), NINE, Namespace("crowd")
+    meter.add({MAIN: 0.0}, {}, now, namespaces={MAIN[0]: Namespace("mine")})
+    meter.add({MAIN: 0.5}, {}, now + 1000)
+    for number in range(measured_use.MAX_ENTRIES + 1):
+        now += 1000
+        uid = PodUid(f"crowd-{number}")
+        meter.add({(uid, *MAIN[1:]): 0.1}, {}, now + 1000, namespaces={uid: crowd})
+    told = meter.report()
+    assert len(told) == measured_use.MAX_ENTRIES
+    assert (told[0].pod_uid, told[-1].pod_uid, told[-1].gpu_ms) == (uid, MAIN[0], 500)
 
 
 def test_the_percentage_is_that_of_the_last_minute_also_when_an_hour_begins() -> None:

@@ -19,6 +19,7 @@ from vgpu.cli.cluster.readmit.saved_manifests import NothingChanged
 from vgpu.cli.failure import ANSWER_IS_NO, CommandFailed
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
+from vgpu.domain.json_types import Json
 
 Act = Callable[[Pod], str]  # returns what was done
 Keep = Callable[[Pod, str], AbstractContextManager[None]]  # of a manifest, and its old pod's UID
@@ -38,7 +39,7 @@ def waiting(api: ListingApi, namespace: str | None) -> list[Pod]:
     return [pod for pod in pods if is_unadmitted(pod)]
 
 
-def is_unadmitted(pod: Pod) -> bool:
+def is_unadmitted(pod: Json) -> bool:
     """Whether a pod asks for GPUs, is on no node, and has none of the resources that the webhook adds."""
     spec = pod["spec"]
     resources = _resources(spec)

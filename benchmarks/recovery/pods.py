@@ -1,0 +1,115 @@
+"""Pods that come and go during a fault, and what the API server's audit log says of their Bindings."""
+
+import itertools
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from cluster import api
+from cluster.cluster import GpuCluster
+from vgpu.domain import names
+
+NAMESPACE: Final = "recovery"
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+ADDED_MIB: Final = 256
+
+_PERIOD_S: Final = 0.4
+_MOST: Final = 24
+_PAUSE: Final = {"name": "main", "image": "docker.io/local/pause:1", "command": ["/pause"]}
+_FAILURES: Final = (api.RequestRefused, httpx.HTTPError, OSError)
+
+Document = dict[str, Any]
+
+
+def spec(**more: Any) -> Document:
+    """Return the spec of a pod with a small share, which ends at once on SIGTERM."""
+    limits = {names.GPU_MEM: str(ADDED_MIB), names.GPU_CORES: "1"}
+    return {"containers": [_PAUSE | {"resources": {"limits": limits}}], "terminationGracePeriodSeconds": 1} | more
+
+
+@contextmanager
+def come_and_go(cluster: GpuCluster) -> Iterator[None]:
+    """Create a small pod every 0.4 s, spread over nodes, and delete the oldest that did not fail."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_until_ended, args=(cluster, ended))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _until_ended(cluster: GpuCluster, ended: threading.Event) -> None:
+    here: deque[str] = deque()
+    for number in itertools.count():
+        if ended.wait(_PERIOD_S):
+            return
+        with suppress(*_FAILURES):
+            _step(cluster, here, f"s{number}")
+
+
+def _step(cluster: GpuCluster, here: deque[str], name: str) -> None:
+    annotations = {names.NODE_POLICY: "spread", names.GPU_POLICY: "spread"}
+    cluster.api.create(PODS, {"metadata": {"name": name, "annotations": annotations}, "spec": spec()})
+    here.append(name)
+    if len(here) > _MOST:
+        oldest = here.popleft()
+        if cluster.api.get(f"{PODS}/{oldest}")["status"].get("phase") == "Running":
+            cluster.api.delete(f"{PODS}/{oldest}")
+        else:
+            here.append(oldest)
+
+
+def listed(cluster: GpuCluster) -> list[Document]:
+    """Return every pod of the measurement."""
+    found: list[Document] = cluster.api.get(PODS)["items"]
+    return found
+
+
+def failed(cluster: GpuCluster) -> set[str]:
+    """Return the pods that a kubelet rejected for good, by their UIDs."""
+    return {
+        pod["metadata"]["uid"]
+        for pod in listed(cluster)
+        if pod["status"].get("phase") == "Failed" and pod["status"].get("reason")
+    }
+
+
+class CarriedOut(NamedTuple):
+    """A Binding that the API server carried out.
+
+    Attributes:
+        at: when it was received, in seconds since 1970.
+        pod: its name.
+        node: its name.
+    """
+
+    at: float
+    pod: str
+    node: str
+
+
+def bindings(cluster: GpuCluster, since: int) -> list[CarriedOut]:
+    """Return the Bindings in the audit log from a byte on, in the order in which they were received."""
+    return sorted(_bindings(cluster, since))
+
+
+def _bindings(cluster: GpuCluster, since: int) -> Iterator[CarriedOut]:
+    with cluster.control.audit.open("rb") as lines:
+        lines.seek(since)
+        for line in lines:
+            with suppress(ValueError, KeyError):  # the last line may be incomplete; refused requests have no response
+                event = json.loads(line)
+                about = event["objectRef"]
+                is_ours = (about.get("subresource"), about.get("namespace")) == ("binding", NAMESPACE)
+                if is_ours and event["responseStatus"]["code"] == HTTPStatus.CREATED:
+                    at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+                    yield CarriedOut(at, about["name"], event["requestObject"]["target"]["name"])
