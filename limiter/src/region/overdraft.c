@@ -1,7 +1,7 @@
 #include "region/overdraft.h"
 
 /* The most that is owed to the meter, and the longest time that counts as time without a loan: the region's content is
- * not trusted. */
+ * not trusted. A meter never holds more than a full one. */
 #define OWED_MAX    (10000 * (int64_t)NS_PER_MS)
 #define PASSED_MAX  (1000 * NS_PER_SECOND)
 #define PER_SECOND  (NS_PER_SECOND / OVERDRAFT_MAX)
@@ -10,7 +10,7 @@
 /* A meter of zeros is full. `overdraft_used`: what is missing to a full one. */
 static void recover(struct region_card *card, uint64_t now) {
     uint64_t passed = min_u64(saturating_sub(now, card->overdraft_at), PASSED_MAX);
-    int64_t used = min_i64(card->overdraft_used, OWED_MAX);
+    int64_t used = max_i64(min_i64(card->overdraft_used, OWED_MAX), 0);
     card->overdraft_used = max_i64(used - (int64_t)(passed / PER_SECOND), 0);
     card->overdraft_at = now;
 }
@@ -25,7 +25,7 @@ uint64_t overdraft_lend(struct region_card *card, uint64_t need, bool is_urgent,
     return loan;
 }
 
-void overdraft_settle(struct region_card *card, uint64_t lent, uint64_t used, uint64_t now) {
+void overdraft_return(struct region_card *card, uint64_t lent, uint64_t used, uint64_t now) {
     recover(card, now);
     int64_t more = (int64_t)min_u64(used, (uint64_t)OWED_MAX) - (int64_t)min_u64(lent, (uint64_t)OWED_MAX);
     card->overdraft_used = max_i64(min_i64(card->overdraft_used + more, OWED_MAX), 0);

@@ -23,7 +23,7 @@
 uint64_t overdraft_lend(struct region_card *card, uint64_t need, bool is_urgent, uint64_t now);
 
 /* Takes a loan back: of `lent` ns, `used` were used, which may be more. */
-void overdraft_settle(struct region_card *card, uint64_t lent, uint64_t used, uint64_t now);
+void overdraft_return(struct region_card *card, uint64_t lent, uint64_t used, uint64_t now);
 
 /* Whether the container may overdraw without having a turn: its debt is no larger than the overdraft. */
 bool overdraft_is_repaid(const struct region_card *card);

@@ -66,6 +66,33 @@ def test_launches_without_an_estimate_count_5_ms_until_one_was_timed(compute: ct
     assert judge(compute, turn, 0, known=False) == FULL
 
 
+def assume(compute: ctypes.CDLL, before: int, ns: int) -> int:
+    return int(compute.early_launches_assume(U64(before), U64(ns)))
+
+
+def test_launches_without_an_estimate_count_what_others_took(compute: ctypes.CDLL) -> None:
+    turn = full_turn(compute, known=False)
+    turn.early.assumed_ns = assume(compute, 0, 9 * MS)
+    lend(compute, turn, 20 * MS, START)
+    for _ in range(2):
+        assert judge(compute, turn, 0, known=False) == FITS
+        add(compute, turn, 0, START, known=False)
+    assert judge(compute, turn, 0, known=False) == FULL
+    assert used(compute, turn, 0, START) == 18 * MS
+
+
+def test_a_long_launch_without_an_estimate_is_remembered_for_a_while(compute: ctypes.CDLL) -> None:
+    """And counts as 20 ms at most: two of them can always be lent."""
+    assumed = assume(compute, MS, 700 * MS)
+    assert assumed == 20 * MS
+    for _ in range(4):
+        assumed = assume(compute, assumed, MS // 10)
+    assert 5 * MS < assumed < 7 * MS
+    for _ in range(40):
+        assumed = assume(compute, assumed, MS // 10)
+    assert assumed == MS // 10
+
+
 def test_the_first_launch_of_a_loan_goes_and_a_loan_has_an_end(compute: ctypes.CDLL) -> None:
     turn = full_turn(compute)
     lend(compute, turn, 10 * MS, START)

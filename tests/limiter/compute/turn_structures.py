@@ -25,6 +25,7 @@ class EarlyLaunches(ctypes.Structure):
         ("unknown", ctypes.c_uint),
         ("known_ns", U64),
         ("longest_ns", U64),
+        ("assumed_ns", U64),
         ("is_loan_new", ctypes.c_bool),
     )
 
@@ -64,6 +65,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "suitable_turn",
         "turn_drain_due_at",
         "early_launches_used",
+        "early_launches_assume",
         "early_launches_take_back",
         "overdraft_lend",
     ):

@@ -1,6 +1,7 @@
 """The overdraft of a container on a card, in virtual time: what is lent early, and that nothing is gained by it."""
 
 import ctypes
+import struct
 from random import Random
 
 import pytest
@@ -17,8 +18,8 @@ def lend(card: Card, need: int, now: int, *, is_urgent: bool = False) -> int:
     return int(card.pure.overdraft_lend(card.row, U64(need), is_urgent, U64(now)))
 
 
-def settle(card: Card, lent: int, used: int, now: int) -> None:
-    card.pure.overdraft_settle(card.row, U64(lent), U64(used), U64(now))
+def give_back(card: Card, lent: int, used: int, now: int) -> None:
+    card.pure.overdraft_return(card.row, U64(lent), U64(used), U64(now))
 
 
 @pytest.fixture
@@ -34,15 +35,15 @@ def test_a_new_container_may_overdraw_50_ms(card: Card) -> None:
 
 def test_what_was_not_used_may_be_lent_again(card: Card) -> None:
     for _ in range(100):
-        settle(card, lend(card, 5 * MS, START), MS // 10, START)
+        give_back(card, lend(card, 5 * MS, START), MS // 10, START)
     assert lend(card, 41 * MS, START) == 0
     assert lend(card, 40 * MS, START) == 40 * MS
 
 
-def test_a_launch_that_needs_more_than_can_be_lent_needs_a_full_meter_and_patience(card: Card) -> None:
+def test_a_launch_that_needs_more_than_can_be_lent_needs_a_full_meter_and_a_long_wait(card: Card) -> None:
     assert lend(card, 700 * MS, START) == 0
     assert lend(card, 700 * MS, START, is_urgent=True) == MOST
-    settle(card, MOST, 700 * MS, START)
+    give_back(card, MOST, 700 * MS, START)
     assert lend(card, 1, START + 12 * SECOND) == 0
     assert lend(card, 700 * MS, START + 14 * SECOND, is_urgent=True) == MOST
 
@@ -55,6 +56,28 @@ def test_a_debt_above_the_overdraft_has_to_be_repaid_first(card: Card) -> None:
     assert not card.pure.overdraft_is_repaid(card.row)
 
 
+USED_AT = 96  # offset of `overdraft_used` and `overdraft_at` in `struct region_card`
+
+
+@given(
+    used=st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, -MOST, -(2**63), 2**63 - 1]),
+    at=st.integers(0, 2**64 - 1) | st.sampled_from([0, START, START + SECOND]),
+    need=st.integers(0, 2**64 - 1) | st.integers(0, MOST),
+    is_urgent=st.booleans(),
+)
+def test_no_content_of_the_region_lends_more_than_a_full_meter(
+    compute: ctypes.CDLL, used: int, at: int, need: int, *, is_urgent: bool
+) -> None:
+    card = Card(compute, 20)
+    ctypes.memmove((card.row.value or 0) + USED_AT, struct.pack("<qQ", used, at), 16)
+    lent = [lend(card, need, START, is_urgent=is_urgent) for _ in range(100)]
+    assert sum(lent) <= MOST
+    give_back(card, sum(lent), 2**64 - 1, START)  # more than could be
+    assert lend(card, MS, START + SECOND) == 0
+    assert lend(card, MS, START + 300 * SECOND) > 0  # and not for ever
+    compute.region_close(card.region)
+
+
 @given(seed=st.integers(0, 2**32))
 def test_a_second_lends_at_most_the_overdraft_and_what_comes_back(compute: ctypes.CDLL, seed: int) -> None:
     random, now, lent = Random(seed), START, list[tuple[int, int]]()
@@ -63,7 +86,7 @@ def test_a_second_lends_at_most_the_overdraft_and_what_comes_back(compute: ctype
         now += random.randrange(20 * MS)
         loan = lend(card, random.randrange(1, 30 * MS), now)
         used = random.randrange(loan + 1)
-        settle(card, loan, used, now)
+        give_back(card, loan, used, now)
         lent.append((now, used))
     for begin, _ in lent:
         within = sum(used for at, used in lent if begin <= at < begin + SECOND)
@@ -85,7 +108,7 @@ def test_nothing_is_gained_over_a_minute(compute: ctypes.CDLL, seed: int, share:
         cost = max(1, budget // kernel) * kernel
         while random.random() < 0.9 and (loan := lend(card, kernel, now + cost)):
             early = max(1, loan // kernel) * kernel
-            settle(card, loan, early, now + cost)
+            give_back(card, loan, early, now + cost)
             cost += early
         now += cost
         used += cost

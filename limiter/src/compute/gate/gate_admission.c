@@ -50,11 +50,12 @@ static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t ke
     return !is_known || gate->turn.launches == gate->turn_sample.index;
 }
 
-/* A launch without an estimate is measured, so nothing may pass meanwhile. Kinds whose estimate is young take the
- * gate's way until it is not: one that is far too long would else be the last to pass each time, and never be sampled.
+/* A launch without an estimate is measured, so nothing may pass meanwhile; and what passes is lent by nobody. Kinds
+ * whose estimate is young take the gate's way until it is not: one that is far too long would else be the last to pass
+ * each time, and never be sampled.
  */
 static void update_joint_pass(struct gate *gate, bool is_known, const struct queued_launch *launch) {
-    if (!is_known)
+    if (!is_known || early_launches_are_any(&gate->turn.early))
         joint_pass_close(&gate->joint_pass);
     else if (!estimates_is_young(&gate->estimates, launch->key))
         joint_pass_open(&gate->joint_pass, gate->request.arbiter_turn.number, launch->key, launch->estimate);

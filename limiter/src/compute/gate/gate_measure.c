@@ -43,6 +43,12 @@ static void charge_until(struct gate *gate, uint64_t now) {
     gate->turn.charged = max_u64(gate->turn.charged, passed);
 }
 
+/* Called before the estimate of the launch is learned. */
+static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
+    uint64_t estimate = 0;
+    if (!estimates_of(&gate->estimates, key, &estimate)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
+}
+
 /* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
  * for long. */
 static void learn_early_sample(struct gate *gate) {
@@ -51,6 +57,7 @@ static void learn_early_sample(struct gate *gate) {
     uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
     if (!sampled) return;
     early_launches_note_sample(&gate->turn.early, sampled);
+    note_unknown(gate, gate->turn_sample.key, sampled);
     estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
     turn_events_end_sample(gate_events(gate));
     gate->turn_sample.is_chosen = false;
@@ -59,7 +66,7 @@ static void learn_early_sample(struct gate *gate) {
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
     learn_early_sample(gate);
     uint64_t left = early_launches_take_back(&gate->turn.early);
-    if (left) turn_request_settle(&gate->request, left, 0);
+    if (left) turn_request_return_loan(&gate->request, left, 0);
     uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
     if (loan) turn_lend(&gate->turn, loan, clock_now());
     return loan != 0;
@@ -107,7 +114,9 @@ void gate_measure_learn_beside(struct gate *gate) {
  * it. */
 static void learn_sample(struct gate *gate, const struct turn *turn, const struct turn_sample *sample, uint64_t ns) {
     const struct early_launches *early = &turn->early;
-    if (!early_launches_are_any(early) || sample->is_early)
+    bool has_waited = early_launches_are_any(early) && !sample->is_early;
+    if (!has_waited) note_unknown(gate, sample->key, ns);
+    if (!has_waited)
         estimates_learn(&gate->estimates, sample->key, ns);
     else if (early->before == 1)
         estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
@@ -134,7 +143,7 @@ static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t 
 static void end_loans(struct gate *gate, uint64_t measured) {
     const struct early_launches *early = &gate->turn.early;
     if (early_launches_are_any(early))
-        turn_request_settle(&gate->request, early->lent, early_launches_used(early, measured, clock_now()));
+        turn_request_return_loan(&gate->request, early->lent, early_launches_used(early, measured, clock_now()));
 }
 
 /* If the driver gives no figure, the whole time since the turn began is charged. */

@@ -79,6 +79,7 @@ struct gate {               /* NOLINT(clang-analyzer-optin.performance.Padding):
     struct turn_sample turn_sample;
     struct joint_pass joint_pass;
     struct estimates estimates;
+    uint64_t assumed_ns;  /* what a launch without an estimate is assumed to take, after those that were measured */
     bool was_interrupted; /* the last measured turn; see turn_is_interrupted */
     uint64_t works_until; /* atomic; until when the process counts as having work on the card, unless it is seen to
                              drain; CLOCK_MONOTONIC in ns, 0 = it has none */

@@ -178,6 +178,7 @@ void gate_turns_begin(struct gate *gate, struct turn_limits limits) {
     bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn || gate->turn.limits.is_joint;
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
+    gate->turn.early.assumed_ns = gate->assumed_ns;
     turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
 }
 

@@ -81,9 +81,9 @@ uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool i
     return overdraft_lend(request->card, need, is_urgent, clock_now());
 }
 
-void turn_request_settle(const struct turn_request *request, uint64_t lent, uint64_t used) {
+void turn_request_return_loan(const struct turn_request *request, uint64_t lent, uint64_t used) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
-    if (region && request->card) overdraft_settle(request->card, lent, used, clock_now());
+    if (region && request->card) overdraft_return(request->card, lent, used, clock_now());
 }
 
 /* Without a turn, the loan is repaid before the next one: the debt may be no larger. */
@@ -193,7 +193,7 @@ struct turn_limits turn_request_take(struct turn_request *request, struct early_
         uint64_t wait = take_from_bucket(request);
         if (wait == 0) break;
         arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
-        if (goes_early(request, early, since)) return turn_limits_alone(request->share);
+        if (goes_early(request, early, since)) break;
         sleep_until_turn_end(request, turns_seen, retry_in(early, since, wait));
         contention = arbiter_link_update(&request->link, request->uuid);
     }

@@ -90,7 +90,7 @@ void turn_request_end(struct turn_request *request, uint64_t cost);
 uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool is_urgent);
 
 /* Ends loans of `lent` ns together, of which `used` were used. Takes LOCK_REGION. */
-void turn_request_settle(const struct turn_request *request, uint64_t lent, uint64_t used);
+void turn_request_return_loan(const struct turn_request *request, uint64_t lent, uint64_t used);
 
 /* Charges the token bucket with the `cost` of a turn that was given back, or that goes on, before its work had drained.
  * Takes LOCK_REGION; if that fails, the time is charged with the next turn. */

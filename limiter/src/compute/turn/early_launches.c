@@ -2,14 +2,21 @@
 
 #include "common/arithmetic.h"
 
-/* The assumed need of a launch without an estimate. */
+/* The least need of a launch without an estimate, and the most that is assumed: some kernels can always be lent. */
 #define UNKNOWN_NEED (5 * NS_PER_MS)
+#define ASSUMED_MAX  (20 * NS_PER_MS)
+
+enum { FORGET_DIVISOR = 4 }; /* each shorter launch lowers what is assumed by this part */
 
 /* How long launches go on one loan: when the work has drained meanwhile, the turn is to end. */
 #define LOAN_AGE (20 * NS_PER_MS)
 
 uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate) {
-    return is_known ? estimate : max_u64(UNKNOWN_NEED, early->longest_ns);
+    return is_known ? estimate : max_u64(max_u64(UNKNOWN_NEED, early->assumed_ns), early->longest_ns);
+}
+
+uint64_t early_launches_assume(uint64_t before, uint64_t ns) {
+    return min_u64(max_u64(ns, before - before / FORGET_DIVISOR), ASSUMED_MAX);
 }
 
 uint64_t early_launches_take_back(struct early_launches *early) {
@@ -59,7 +66,8 @@ void early_launches_end(struct early_launches *early) {
 uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now) {
     if (!early->begun_at) return 0;
     bool is_any_timed = early->unknown == 0 || early->longest_ns;
-    uint64_t by_estimates = early->known_ns + early->unknown * (is_any_timed ? early->longest_ns : UNKNOWN_NEED);
+    uint64_t of_each = is_any_timed ? early->longest_ns : max_u64(UNKNOWN_NEED, early->assumed_ns);
+    uint64_t by_estimates = early->known_ns + early->unknown * of_each;
     if (!measured) return by_estimates;
     uint64_t by_time = min_u64(saturating_sub(now, early->begun_at), saturating_sub(measured, early->before_ns));
     return is_any_timed ? min_u64(by_time, by_estimates) : by_time;

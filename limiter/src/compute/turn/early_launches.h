@@ -17,10 +17,12 @@ struct early_launches {
     unsigned unknown;    /* early launches without an estimate */
     uint64_t known_ns;   /* estimates of the other early launches */
     uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
+    uint64_t assumed_ns; /* what a launch without an estimate is assumed to take; set when the turn begins */
     bool is_loan_new;    /* no launch was admitted on the last loan */
 };
 
-/* What a launch needs: its estimate. Without one: 5 ms, or what another early launch without an estimate took. */
+/* What a launch needs: its estimate. Without one: 5 ms, or more if that is assumed, or if another early launch of the
+ * turn took more. */
 uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate);
 
 /* Takes back what is left of the loan; returns it. */
@@ -44,6 +46,10 @@ void early_launches_note_sample(struct early_launches *early, uint64_t ns);
 
 /* No launch may go on this loan any more: what the turn's work waited for has happened. */
 void early_launches_end(struct early_launches *early);
+
+/* What launches without an estimate are assumed to take from now on, 20 ms at most, after one of them took `ns`: the
+ * longest, which is forgotten within some of them. `before`: what was assumed; 0 = nothing is known. */
+uint64_t early_launches_assume(uint64_t before, uint64_t ns);
 
 /* How much of the loans was used, when the work has drained at `now` and took `measured` from the turn's first launch
  * on; 0 = not measured. */
