@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.limiter.compute.test_turn import FITS, FULL, add, judge, open_turn
-from tests.limiter.compute.turn_structures import MS, START, U64, EarlyLaunches, Turn
+from tests.limiter.compute.turn_structures import MS, START, U64, EarlyLaunches, Turn, TurnLimits
 
 SLACK, DRAIN_MAX, UNKNOWN = 2 * MS, 50 * MS, 5 * MS
 
@@ -41,6 +41,15 @@ def test_work_is_overdue_when_its_estimates_are_over(
 ) -> None:
     """A kernel that was never measured is waited for a little, and an estimate of 0.15 s is not believed at once."""
     assert due_in(compute, full_turn(compute, known=known, kernel=kernel), START) == due
+
+
+def test_between_turns_of_others_work_is_overdue_later(compute: ctypes.CDLL) -> None:
+    """What another container has left on the card takes every second time slice of it."""
+    turn = compute.turn_open(U64(START), TurnLimits(10 * MS, MS, 20 * MS))
+    for _ in range(3):
+        add(compute, turn, MS, START)
+    slices = 2
+    assert due_in(compute, turn, START) == 2 * 3 * MS + slices * MS + SLACK
 
 
 def test_a_turn_with_a_loan_admits_launches_up_to_it(compute: ctypes.CDLL) -> None:
@@ -182,3 +191,12 @@ def test_the_estimate_of_a_kernel_that_waits_for_launches_becomes_short(compute:
 def test_a_kernel_that_takes_longer_than_was_waited_for_keeps_its_time(compute: ctypes.CDLL) -> None:
     estimates = ctypes.create_string_buffer(1 << 20)
     assert [learn_waiting(compute, estimates, 30 * MS, SLACK) for _ in range(5)] == [30 * MS] * 5
+
+
+def test_a_kernel_that_gives_up_each_time_keeps_its_time(compute: ctypes.CDLL) -> None:
+    """The end of its turn is announced by that time. If it were halved, others would begin beside it."""
+    estimates = ctypes.create_string_buffer(1 << 20)
+    estimate = 0
+    for _ in range(20):
+        estimate = learn_waiting(compute, estimates, 100 * MS, min(estimate, DRAIN_MAX) + SLACK)
+    assert estimate == 100 * MS

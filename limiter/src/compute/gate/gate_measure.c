@@ -84,10 +84,12 @@ static bool has_waited_long(struct gate *gate, uint64_t since, unsigned *charges
 
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     uint64_t since = clock_now(), due_at = turn_drain_due_at(&gate->turn, since);
+    bool is_given_back = !turn_request_is_arbitrated(&gate->request);
     unsigned charges = 0;
     while (!turn_events_are_done(gate_events(gate))) {
         uint64_t now = clock_now();
         if (now > until) return DRAIN_TIMED_OUT;
+        if (now > due_at && is_given_back) turn_request_resume(&gate->request);
         if (now > due_at && takes_loan(gate, need, has_waited_long(gate, since, &charges))) return DRAIN_STAYS;
         sleep_until_next_poll(now > due_at ? UINT64_MAX : gate->turn.drains_at);
     }

@@ -165,6 +165,17 @@ static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
     seize_container_turn(request, waited);
 }
 
+void turn_request_resume(struct turn_request *request) {
+    if (arbiter_link_contention(&request->link) != CONTENTION_ARBITRATED) return;
+    uint32_t previous = request->arbiter_turn.number;
+    if (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        if (!request->arbiter_turn.is_next_requested) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+        return;
+    }
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, 0);
+    turn_request_extend(request, clock_now() + ARBITRATION_BUSY_GRACE_NS);
+}
+
 static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     uint32_t previous = request->arbiter_turn.number;
     uint64_t since = clock_now();

@@ -46,6 +46,11 @@ struct early_request {
  * LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
 struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early);
 
+/* The work of a turn that was given back stays on the card, beside the turns of others. Asks for a turn for it, without
+ * waiting, and takes it when the arbiter has given it: called again and again until the work has drained. The caller
+ * owns the gate. Takes LOCK_ARBITER_LINK, and LOCK_REGION. */
+void turn_request_resume(struct turn_request *request);
+
 /* When the card is expected to be free for the turn, CLOCK_MONOTONIC in ns; 0 = now. */
 uint64_t turn_request_free_at(const struct turn_request *request);
 

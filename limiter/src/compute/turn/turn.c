@@ -16,6 +16,9 @@
  * that waits is on the card for this long. */
 #define DRAIN_SLACK (2 * NS_PER_MS)
 
+/* A time slice of the card's. */
+#define SLICE (2 * NS_PER_MS)
+
 /* Estimates may be those of kernels that waited until their own timeout, which is 0.1 s in XLA. */
 #define DRAIN_MAX (50 * NS_PER_MS)
 
@@ -87,9 +90,12 @@ bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now) {
     return max_u64(turn->drains_at, now) + estimate > begins_at + budget + budget / LATE_DIVISOR;
 }
 
+/* Between turns of others, work that another container has left on the card takes every second time slice. */
 uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since) {
+    bool may_have_slices = turn->limits.depth != UINT64_MAX;
     uint64_t rest = turn->is_unknown || early_launches_are_any(&turn->early) ? 0 : turn_remaining(turn, since);
-    return since + min_u64(rest, DRAIN_MAX) + DRAIN_SLACK;
+    uint64_t longest = may_have_slices ? 2 * rest + SLICE : rest;
+    return since + min_u64(longest, DRAIN_MAX) + DRAIN_SLACK;
 }
 
 void turn_lend(struct turn *turn, uint64_t loan, uint64_t now) {
