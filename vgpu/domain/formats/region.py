@@ -151,8 +151,8 @@ class CardUse:
         refusals: number of refused allocations.
         context_bytes: what a CUDA context took when one was last created; 0 before the first.
         orphaned_bytes: what processes use of pools whose creators have ended, or are in other containers.
-        overdraft_used_ns: GPU time that was lent before the share pays for it, and had not come back when it was written.
-        overdraft_at_ns: when that was; CLOCK_MONOTONIC, 0 for never.
+        overdraft_used_ns: GPU time that was lent before the share pays for it, and had not come back.
+        overdraft_at_ns: when `overdraft_used_ns` was written; CLOCK_MONOTONIC, 0 for never.
         spilled_bytes: total of what was served from managed memory because the card was full.
         spills: number of allocations served from managed memory.
         busy_until_ns: when the last launch is expected to be done, plus a millisecond; CLOCK_MONOTONIC.
