@@ -1,6 +1,7 @@
 """A compilation in JAX, natively and in containers with shares, each alone on the card (ADR 170)."""
 
 import importlib
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,22 +17,26 @@ SLOWER: Final = 1.2  # of what the share leaves
 LONGEST_S: Final = 90.0
 LATE_SAMPLES_S: Final = 1.0
 NAME: Final = "a small training step"
+WITHOUT_AUTOTUNING: Final = "--xla_gpu_autotune_level=0"  # in XLA_FLAGS: what it saves is what autotuning takes
 
 
 def measure(part: str) -> Iterator[ScenarioFigure]:
     """Compile once in each way, one after the other, and yield the figures. Raises SkippedError without JAX."""
     with ExitStack() as stack:
         native = _start(stack, native_env())
+        flags = f"{os.environ.get('XLA_FLAGS', '')} {WITHOUT_AUTOTUNING}"
+        untuned = _start(stack, {**native_env(), "XLA_FLAGS": flags})
         ours = []
         for cores, policy in ASKED:
             env = stack.enter_context(BenchmarkNode()).container(cores, policy)
             ours.append((_start(stack, env), env))
-        for application in (native, *(application for application, _ in ours)):
+        for application in (native, untuned, *(application for application, _ in ours)):
             application.await_ready()
         since_us = time.time_ns() // 1000
         native_s = _compile(native)
         busy_s = busy_seconds(since_us)
         yield _figure(part, "natively: card busy s", busy_s, None)
+        yield _figure(part, "natively, without autotuning: s", _compile(untuned), native_s)
         for (cores, policy), (application, env) in zip(ASKED, ours, strict=True):
             before = gpu_seconds(env)
             taken = _compile(application)
