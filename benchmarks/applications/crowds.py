@@ -54,6 +54,11 @@ class Crowd:
     members: tuple[CrowdMember, ...]
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of the members, in their order."""
+        return tuple(dict.fromkeys(member.group for member in self.members))
+
+    @property
     def is_fixed(self) -> bool:
         """Whether the members have fixed shares, so that they are compared with alone and not with each other."""
         return self.members[0].asked[1] == FIXED
