@@ -85,7 +85,8 @@ def test_behind(
         ((0.008, 0.012), (0.009, 0.025), BURST, False),  # 20 short requests a second
         ((0.9, 0.98), (0.88, 0.98), BURST, False),
         ((0.45, 0.06), (0.33, 0.33), BURST, True),  # it launches while its kernels run, and waits for the last ones
-        ((0.3, 0.2), (0.45, 0.3), BURST, False),  # it does more
+        ((0.2, 0.2), (0.35, 0.3), BURST, False),  # it does more
+        ((0.6, 0.3), (0.45, 0.5), BURST, False),  # it has more than its guarantee
         ((0.0, 0.0), (0.1, 0.3), BURST, False),  # nothing is known of it apart
     ],
 )

@@ -12,14 +12,14 @@
 #define DRAIN (60 * NS_PER_MS)
 
 /* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
- * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. Two tenants that launch a graph of 2
- * ms and wait for it have 945, and gain 6 %. */
+ * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. Two tenants that each launch a graph
+ * and wait for it, 2 ms each time, have 945, and gain 6 %. */
 #define FULL_PERMILLE 1000U
 
 enum { USEFUL_ENOUGH = 965 };
 
 /* SATURATED: if a tenant waits for this part of the time, they want more than they get, so that the better way shows in
- * what they do. Otherwise all that they want is done in both ways, and the better one is that in which it waits less.
+ * what they do. Otherwise all that they want is done in both ways. In either case none may be worse off than apart.
  * BUSY_MIN: with less there is nothing to gain. */
 enum { SATURATED = 500, BUSY_MIN = 20 };
 
@@ -92,13 +92,12 @@ static enum joint_change step_draining(struct joint_mode *mode, uint64_t now) {
     return now - mode->since < DRAIN ? JOINT_GOES_ON : enter(mode, JOINT_TRIED, JOINT_MEASURES, now);
 }
 
-/* Whether a tenant is worse off than apart. */
-static bool is_any_worse(const struct joint_mode *mode, const struct joint_figures *figures) {
-    return figures->is_any_behind || (!mode->is_saturated && figures->is_any_slower);
+static bool is_any_worse_off(const struct joint_figures *figures) {
+    return figures->is_any_behind || figures->is_any_slower;
 }
 
 static bool is_better(const struct joint_mode *mode, const struct joint_figures *figures, uint32_t used) {
-    if (is_any_worse(mode, figures)) return false;
+    if (is_any_worse_off(figures)) return false;
     return !mode->is_saturated || used * FULL_PERMILLE >= mode->apart_permille * (FULL_PERMILLE + GAIN_MIN);
 }
 
@@ -121,7 +120,7 @@ static enum joint_change step_held(struct joint_mode *mode, const struct joint_f
     uint64_t passed = now - mode->measured_since;
     if (passed < HELD_WINDOW) return JOINT_GOES_ON;
     bool was_worse = mode->is_worse;
-    mode->is_worse = is_any_worse(mode, figures);
+    mode->is_worse = is_any_worse_off(figures);
     if (was_worse && mode->is_worse) return give_up(mode, now);
     uint32_t used = permille(figures->used_ns, passed);
     if (now - mode->since <= LEARNS_FOR) mode->joint_permille = used;

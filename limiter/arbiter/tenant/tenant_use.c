@@ -80,10 +80,12 @@ static uint64_t excess_waiting(const struct tenant_use *use) {
     return saturating_sub(use->waiting_ns, use->used_ns * use->apart_waiting / FULL_PERMILLE);
 }
 
+/* Where nothing is known of how it waited apart, or it has more than its guarantee, it is not judged. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+    bool is_within = of_time(use->used_ns, passed) < guarantee * PERMILLE_OF_PERCENT;
+    if (!use->apart_permille || !is_within || !is_judged(use, guarantee, passed)) return false;
     uint64_t excess = excess_waiting(use);
-    return use->apart_permille && is_judged(use, guarantee, passed) && of_time(excess, passed) > SLACK &&
-           excess > use->waiting_ns / FULL * (FULL - LESS);
+    return of_time(excess, passed) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
 }
 
 bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {

@@ -42,8 +42,8 @@ void tenant_use_note_apart(struct tenant_use *use, uint64_t passed);
  * waits, as far as its guarantee (percent) covers that; without a guarantee, less than half. */
 bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
-/* Whether a tenant with a guarantee waits clearly longer for the same work than apart: where it waits for a few short
- * requests, how they are served is chance. */
+/* Whether a tenant that uses less than its guarantee waits clearly longer for the same work than apart: where it waits
+ * for a few short requests, how they are served is chance. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
 /* Whether a tenant with a guarantee, which waited when turns were apart, has not waited so far: its requests come
