@@ -16,7 +16,7 @@ from benchmarks import (
     live_diagnosis,
     page_speed,
 )
-from benchmarks.applications import loads
+from benchmarks.applications import crowds, loads
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
@@ -252,6 +252,30 @@ PROGRAMS: Final = ReportTable(
         ),
     ),
 )
+
+_CROWD_COLUMNS: Final[dict[str, Cell]] = {
+    "native": native(2),
+    "with vgpushare": median(2),
+    "worst of a goal": worst_of_goal,
+    "goal": goal,
+}
+
+
+def _crowd_lines() -> Iterator[Line]:
+    """Yield the lines of each crowd: what each group of its members does in a second and how long that takes."""
+    for part, crowd in ((part, crowd) for part, members in crowds.PARTS.items() for crowd in members):
+        for group in crowd.groups:
+            yield Line(f"{crowd.name}; {group}: in a second", (slug(part, crowd.name, f"{group}: each s"),))
+            times = tuple(slug(part, crowd.name, f"{group}: {cut} ms") for cut in ("p50", "p99"))
+            yield Line(f"{crowd.name}; {group}: p50, p99 in ms", times)
+        if crowd.is_fixed:
+            over = tuple(slug(part, crowd.name, f"{crowd.groups[0]}: {cut} over alone") for cut in ("p50", "p99"))
+            yield Line(f"{crowd.name}; over alone: p50, p99", over)
+        else:
+            yield Line(f"{crowd.name}; all over alone, summed", (slug(part, crowd.name, "sum over alone"),))
+
+
+CROWDS: Final = ReportTable("crowds", DETAILS, "programs on one card", _CROWD_COLUMNS, tuple(_crowd_lines()))
 
 ARBITER: Final = ReportTable(
     "arbiter",
@@ -649,6 +673,7 @@ TABLES: Final = (
     TORCH_STEP,
     COMPUTE,
     PROGRAMS,
+    CROWDS,
     ARBITER,
     SCHEDULE,
     CHURN,

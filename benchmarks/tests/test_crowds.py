@@ -18,11 +18,11 @@ def test_members_that_do_the_same_are_one_group() -> None:
     assert (found["small_model open: p50 over alone"], found["small_model open: p99 over alone"]) == (1.375, 2.0)
 
 
-def test_guaranteed_members_are_never_slower_than_natively() -> None:
+def test_guaranteed_members_are_not_slower_than_natively_by_more_than_the_rounds_differ() -> None:
     goals = crowds.crowd_goals(MIXED, crowds.crowd_figures(MIXED, ALONE, BESIDE))
     assert {name: goal.most for name, goal in goals.items() if name != "sum over alone"} == {
-        "small_model open: p50 ms": 2.75,
-        "small_model open: p99 ms": 8.0,
+        "small_model open: p50 ms": crowds.EQUAL * 2.75,
+        "small_model open: p99 ms": crowds.EQUAL * 8.0,
     }
     assert goals["sum over alone"].least == 0.99 * 2
 

@@ -26,7 +26,7 @@ class Mode(ctypes.Structure):
         ("joint_permille", ctypes.c_uint32),
         ("is_saturated", ctypes.c_bool),
         ("is_first", ctypes.c_bool),
-        ("is_behind", ctypes.c_bool),
+        ("is_worse", ctypes.c_bool),
     )
 
 
@@ -38,6 +38,7 @@ class Figures(ctypes.Structure):
         ("is_possible", ctypes.c_bool),
         ("has_newcomer", ctypes.c_bool),
         ("is_any_slower", ctypes.c_bool),
+        ("is_any_unseen", ctypes.c_bool),
         ("is_any_behind", ctypes.c_bool),
     )
 
@@ -56,6 +57,7 @@ class Card:
     contested: float | None = None
     is_possible: bool = True
     is_slower: bool = False
+    is_unseen: bool = False
     is_behind: bool = False
     mode: Mode = field(default_factory=lambda: Mode(since=START, measured_since=START))
     now: int = START
@@ -74,7 +76,7 @@ class Card:
         used = self.joint if self.is_on else self.apart
         wanted = 0 if self.is_on else int(passed * self.wanted)
         contested = wanted if self.contested is None else int(passed * self.contested)
-        joint = (self.is_slower and self.is_on, self.is_behind and self.is_on)
+        joint = (part and self.is_on for part in (self.is_slower, self.is_unseen, self.is_behind))
         figures = Figures(int(passed * used), wanted, contested, self.is_possible, has_newcomer, *joint)
         was_on = self.is_on
         change: int = self.library.joint_mode_step(ctypes.byref(self.mode), ctypes.byref(figures), U64(self.now))
@@ -98,7 +100,7 @@ def test_turns_that_waste_the_card_become_joint_within_two_seconds(pure: ctypes.
 
 
 def test_turns_whose_kernels_fill_the_card_stay_apart(pure: ctypes.CDLL) -> None:
-    card = Card(pure, apart=0.93, joint=0.99)
+    card = Card(pure, apart=0.97, joint=0.99)
     card.run(60)
     assert card.begins == []
 
@@ -135,11 +137,43 @@ def test_where_nobody_waits_for_long_the_same_use_is_no_reason_against(pure: cty
     assert card.mode.phase == HELD
 
 
-def test_where_nobody_waits_for_long_a_tenant_that_is_served_more_slowly_is_a_reason_against(pure: ctypes.CDLL) -> None:
-    card = Card(pure, apart=0.5, joint=0.9, contested=0.2, is_slower=True)
+@pytest.mark.parametrize("contested", [0.2, 1.0])
+def test_a_tenant_that_is_served_more_slowly_is_a_reason_against(pure: ctypes.CDLL, contested: float) -> None:
+    card = Card(pure, apart=0.5, joint=0.9, contested=contested, is_slower=True)
     card.run(60)
     assert card.mode.phase == APART
     assert card.joint_ns < 0.1 * 60 * SECOND
+
+
+def test_two_decoders_that_wait_for_each_token_gain_a_few_percent(pure: ctypes.CDLL) -> None:
+    card = Card(pure, apart=0.945, joint=0.995)
+    card.run(2)
+    assert card.mode.phase == HELD
+
+
+def test_a_trial_goes_on_until_all_tenants_have_waited_for_something(pure: ctypes.CDLL) -> None:
+    """Prompts that come six times a second: what is not asked for is not slower."""
+    card = Card(pure, contested=0.2, is_unseen=True)
+    card.run(2.6)
+    assert card.mode.phase == TRIED
+    card.is_unseen, card.is_slower = False, True
+    card.run(0.1)
+    assert card.mode.phase == APART
+
+
+def test_a_trial_ends_where_a_tenant_waits_for_nothing(pure: ctypes.CDLL) -> None:
+    card = Card(pure, contested=0.2, is_unseen=True)
+    card.run(4)
+    assert card.mode.phase == HELD
+
+
+@pytest.mark.parametrize("contested", [0.2, 1.0])
+def test_joint_turns_end_for_a_tenant_that_is_slower_in_two_measurements(pure: ctypes.CDLL, contested: float) -> None:
+    card = Card(pure, contested=contested)
+    card.run(3)
+    card.is_slower = True
+    card.run(3)
+    assert card.ends
 
 
 def test_joint_turns_end_for_a_tenant_that_is_behind_in_two_measurements(pure: ctypes.CDLL) -> None:
@@ -210,7 +244,7 @@ def test_impossible_ends_joint_turns_at_once_whatever_came_before(pure: ctypes.C
     for event in events:
         card.is_behind = {"behind": True, "not behind": False}.get(event, card.is_behind)
         card.is_possible = {"impossible": False, "possible": True}.get(event, card.is_possible)
-        card.apart = {"full": 0.95, "waste": 0.4}.get(event, card.apart)
+        card.apart = {"full": 0.98, "waste": 0.4}.get(event, card.apart)
         card.step(has_newcomer=event == "new")
         assert card.is_possible or not card.is_on
         card.run(0.2)

@@ -29,7 +29,7 @@ class Use(ctypes.Structure):
         ("waiting_ns", U64),
         ("apart_permille", ctypes.c_uint32),
         ("apart_served", ctypes.c_uint32),
-        ("apart_unserved", ctypes.c_uint32),
+        ("apart_waiting", ctypes.c_uint32),
         ("recent", Recent),
         ("is_new", ctypes.c_bool),
     )
@@ -39,7 +39,7 @@ class Measured:
     """A tenant whose use was measured apart, and then jointly, as parts of the time."""
 
     def __init__(self, library: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float]) -> None:
-        for function in (library.tenant_use_is_behind, library.tenant_use_is_slower):
+        for function in (library.tenant_use_is_behind, library.tenant_use_is_slower, library.tenant_use_is_unseen):
             function.restype = ctypes.c_bool
         self._library, self._use = library, Use()
         self._measure(apart)
@@ -54,6 +54,9 @@ class Measured:
 
     def is_slower(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_slower(ctypes.byref(self._use), guarantee, U64(PASSED)))
+
+    def is_unseen(self, guarantee: int = BURST) -> bool:
+        return bool(self._library.tenant_use_is_unseen(ctypes.byref(self._use), guarantee, U64(PASSED)))
 
 
 @pytest.mark.parametrize(
@@ -81,12 +84,32 @@ def test_behind(
         ((0.07, 0.09), (0.07, 0.16), BEST_EFFORT, False),
         ((0.008, 0.012), (0.009, 0.025), BURST, False),  # 20 short requests a second
         ((0.9, 0.98), (0.88, 0.98), BURST, False),
+        ((0.45, 0.06), (0.33, 0.33), BURST, True),  # it launches while its kernels run, and waits for the last ones
+        ((0.2, 0.2), (0.35, 0.3), BURST, False),  # it does more
+        ((0.6, 0.3), (0.45, 0.5), BURST, False),  # it has more than its guarantee
+        ((0.0, 0.0), (0.1, 0.3), BURST, False),  # nothing is known of it apart
     ],
 )
 def test_slower(
     pure: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float], guarantee: int, *, is_slower: bool
 ) -> None:
     assert Measured(pure, apart, joint).is_slower(guarantee) == is_slower
+
+
+@pytest.mark.parametrize(
+    ("apart", "joint", "guarantee", "is_unseen"),
+    [
+        ((0.07, 0.09), (0.0, 0.0), BURST, True),  # no prompt has come
+        ((0.07, 0.09), (0.0, 0.0), BEST_EFFORT, False),
+        ((0.07, 0.09), (0.02, 0.03), BURST, False),
+        ((0.01, 0.01), (0.0, 0.0), BURST, False),  # it hardly waited apart either
+        ((0.0, 0.0), (0.0, 0.0), BURST, False),
+    ],
+)
+def test_unseen(
+    pure: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float], guarantee: int, *, is_unseen: bool
+) -> None:
+    assert Measured(pure, apart, joint).is_unseen(guarantee) == is_unseen
 
 
 def read(library: ctypes.CDLL, use: Use, gpu_ns: int, waited_ns: int, now: int) -> int:

@@ -27,8 +27,8 @@ struct joint_mode {
     uint32_t apart_permille; /* of the card's time, that kernels took when the turns were last apart */
     uint32_t joint_permille; /* likewise when turns were held jointly and that was found better */
     bool is_saturated;       /* when turns were last apart, a tenant waited for half of the time or more */
-    bool is_first;  /* programs load kernels in their first requests, so the present measurement says nothing */
-    bool is_behind; /* in the last measurement of turns that are held jointly, a tenant was behind */
+    bool is_first; /* programs load kernels in their first requests, so the present measurement says nothing */
+    bool is_worse; /* in the last measurement of turns that are held jointly, a tenant was worse off than apart */
 };
 
 /* What was measured since `measured_since`. */
@@ -38,8 +38,9 @@ struct joint_figures {
     uint64_t contested_ns; /* time in which a client waited for a turn; only if turns are apart */
     bool is_possible;      /* no active tenant forbids it */
     bool has_newcomer;     /* a tenant became active, so what was measured before says nothing */
-    bool is_any_slower;    /* a tenant with a guarantee is served less of the time that it waits than apart; likewise */
-    bool is_any_behind; /* a tenant has less than it had apart and than is guaranteed to it; only if turns are joint */
+    bool is_any_slower;    /* a tenant within its guarantee waits longer for the same work than apart; if joint */
+    bool is_any_unseen;    /* one that waited apart has not waited yet; likewise */
+    bool is_any_behind;    /* a tenant has less than it had apart and than is guaranteed to it; likewise */
 };
 
 enum joint_change {

@@ -82,6 +82,7 @@ static struct joint_figures figures_of(const struct schedule *schedule, uint64_t
         figures.has_newcomer |= tenant->use.is_new;
         figures.is_any_behind |= tenant_use_is_behind(&tenant->use, tenant->demand.guarantee, passed);
         figures.is_any_slower |= tenant_use_is_slower(&tenant->use, tenant->demand.guarantee, passed);
+        figures.is_any_unseen |= tenant_use_is_unseen(&tenant->use, tenant->demand.guarantee, passed);
     }
     return figures;
 }

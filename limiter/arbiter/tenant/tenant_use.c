@@ -13,6 +13,9 @@ enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
  * difference. */
 enum { LESS = 90, SLACK = 20 };
 
+/* A tenant that waits more often than this for each unit of its kernels' time, in permille, hardly uses the card. */
+enum { WAITING_MAX = 1000 * FULL_PERMILLE };
+
 static uint64_t growth(struct tenant_counter *counter, uint64_t value, uint64_t passed) {
     counter->possible_ns = min_u64(counter->possible_ns + passed, LAG_MAX);
     uint64_t grown = min_u64(saturating_sub(value, counter->value), counter->possible_ns);
@@ -41,14 +44,10 @@ static uint32_t of_time(uint64_t ns, uint64_t passed) { return permille_of(ns, p
 
 static uint32_t served(const struct tenant_use *use) { return of_time(use->used_ns, use->waiting_ns); }
 
-static uint32_t unserved(const struct tenant_use *use, uint64_t passed) {
-    return of_time(saturating_sub(use->waiting_ns, use->used_ns), passed);
-}
-
 void tenant_use_note_apart(struct tenant_use *use, uint64_t passed) {
     use->apart_permille = of_time(use->used_ns, passed);
     use->apart_served = served(use);
-    use->apart_unserved = unserved(use, passed);
+    use->apart_waiting = permille_of(use->waiting_ns, use->used_ns, WAITING_MAX);
 }
 
 /* What a tenant is not to have less of jointly: its guarantee, or what it had apart if that is less; without a
@@ -76,7 +75,20 @@ bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint
            (is_judged(use, guarantee, passed) && is_less(served(use), least_of(guarantee, use->apart_served)));
 }
 
+/* A program that launches while its kernels run waits for less than they take, and still for longer than before. */
+static uint64_t excess_waiting(const struct tenant_use *use) {
+    return saturating_sub(use->waiting_ns, use->used_ns * use->apart_waiting / FULL_PERMILLE);
+}
+
+/* Where nothing is known of how it waited apart, or it has more than its guarantee, it is not judged. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
-    return is_judged(use, guarantee, passed) && served(use) < use->apart_served * LESS / FULL &&
-           unserved(use, passed) > use->apart_unserved + SLACK;
+    bool is_within = of_time(use->used_ns, passed) < guarantee * PERMILLE_OF_PERCENT;
+    if (!use->apart_permille || !is_within || !is_judged(use, guarantee, passed)) return false;
+    uint64_t excess = excess_waiting(use);
+    return of_time(excess, passed) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
+}
+
+bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+    bool waited_apart = (uint64_t)use->apart_permille * use->apart_waiting >= (uint64_t)SLACK * FULL_PERMILLE;
+    return waited_apart && guarantee && !is_judged(use, guarantee, passed);
 }

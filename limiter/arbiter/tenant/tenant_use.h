@@ -23,7 +23,7 @@ struct tenant_use {
     uint64_t waiting_ns;               /* how long it has waited in it, for turns and for its kernels */
     uint32_t apart_permille;           /* of the time, that its kernels took when turns were last apart */
     uint32_t apart_served;             /* likewise, of the time that it waited */
-    uint32_t apart_unserved;           /* of the time, that it waited then for longer than its kernels took */
+    uint32_t apart_waiting;            /* likewise, how long it waited, in permille of its kernels' time */
     struct recent_time recent;         /* GPU time of its kernels */
     bool is_new;                       /* it became active in the measurement */
 };
@@ -42,8 +42,12 @@ void tenant_use_note_apart(struct tenant_use *use, uint64_t passed);
  * waits, as far as its guarantee (percent) covers that; without a guarantee, less than half. */
 bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
-/* Whether a tenant with a guarantee is served less of the time that it waits than apart, and waits for clearly longer:
- * where it waits for a few short requests, how they are served is chance. */
+/* Whether a tenant that uses less than its guarantee waits clearly longer for the same work than apart: where it waits
+ * for a few short requests, how they are served is chance. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
+
+/* Whether a tenant with a guarantee, which waited when turns were apart, has not waited so far: its requests come
+ * seldom, and nothing is known of how they are served now. */
+bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
 #endif
