@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmarks.compute.load import FeederLoad, FeederWork, TimedLoad, loops_per_ms, run_together, sleep_until
 from benchmarks.compute.node import Env, LaunchPlace, gpu_seconds
-from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_most
+from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_most, near
 from benchmarks.container import native_env
 from benchmarks.programs import build
 
@@ -18,6 +18,7 @@ ASKED: Final = ((20, "fixed"), (40, "fixed"), (60, "fixed"), (40, "burst"))
 TUNED_US, NEIGHBOUR_US = 100, 1000
 ALONE_S, BESIDE_S = 1.0, 3.0
 SLOWER: Final = 1.2  # most that timings may take, over natively by the share
+FIXED_NEIGHBOUR: Final = 50
 SCARCE: Final = 20  # percent, of the program that overdraws
 OVERDRAWN_S: Final = 30.0
 
@@ -39,11 +40,16 @@ class DelayedLoad:
 
 
 TUNER: Final = DelayedLoad("timings", TUNED_US)
+WAITING: Final = DelayedLoad("waiting", 500)
 
 
 def timings() -> list[Scenario]:
     """Return the timings alone, and beside a neighbour that keeps the card busy. Measures them natively first."""
-    return [*(_alone(cores, policy) for cores, policy in ASKED), *(_beside(cores, policy) for cores, policy in ASKED)]
+    return [
+        *(_alone(cores, policy) for cores, policy in ASKED),
+        *(_beside(cores, policy) for cores, policy in ASKED),
+        *(_fixed_neighbour(policy) for policy in ("fixed", "burst")),
+    ]
 
 
 def overdrafts(seconds: float = OVERDRAWN_S) -> list[Scenario]:
@@ -102,18 +108,35 @@ def _beside(cores: int, policy: str) -> Scenario:
     return Scenario("delays", name, goals, measure)
 
 
+def _fixed_neighbour(policy: str) -> Scenario:
+    """Return a neighbour with a fixed share, which would be charged for what it measures of the kernels that wait."""
+
+    def measure(place: LaunchPlace) -> Figures:
+        return _work_beside(WAITING, place.container(40, policy), place.container(FIXED_NEIGHBOUR))[1]
+
+    goals = {"neighbour %": near(FIXED_NEIGHBOUR, 3), "neighbour charged %": SHOWN, "neighbour p99 ms": SHOWN}
+    name = f"kernels that wait all the time, {policy} 40, beside fixed {FIXED_NEIGHBOUR}"
+    return Scenario("delays", name, goals, measure, has_native=False)
+
+
 @functools.cache
 def _native_beside() -> Figures:
     return _tune_beside(native_env(), native_env())
 
 
 def _tune_beside(env: Env, neighbour: Env) -> Figures:
-    calibrated = {**neighbour, "BENCH_LOOPS": str(loops_per_ms(FeederLoad("work", 1000)))}
-    loads: list[tuple[FeederWork, Env]] = [(TUNER, env), (TimedLoad("steady", NEIGHBOUR_US), calibrated)]
-    charged: list[float] = []
-    tuned, steady = run_together(loads, BESIDE_S, lambda begin_ns: charged.append(_charged(neighbour, begin_ns)))
-    beside = neighbour_figures(steady["times_us"]) | {"neighbour charged %": 100 * charged[0] / BESIDE_S}
+    tuned, beside = _work_beside(TUNER, env, neighbour)
     return timing_figures(tuned) | beside
+
+
+def _work_beside(load: DelayedLoad, env: Env, neighbour: Env) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the last answer of a load, and the figures of the neighbour."""
+    calibrated = {**neighbour, "BENCH_LOOPS": str(loops_per_ms(FeederLoad("work", 1000)))}
+    loads: list[tuple[FeederWork, Env]] = [(load, env), (TimedLoad("steady", NEIGHBOUR_US), calibrated)]
+    charged: list[float] = []
+    answer, steady = run_together(loads, BESIDE_S, lambda begin_ns: charged.append(_charged(neighbour, begin_ns)))
+    beside = neighbour_figures(steady["times_us"]) | {"neighbour charged %": 100 * charged[0] / BESIDE_S}
+    return answer, beside
 
 
 def _charged(env: Env, begin_ns: int) -> float:

@@ -43,10 +43,14 @@ static void charge_until(struct gate *gate, uint64_t now) {
     gate->turn.charged = max_u64(gate->turn.charged, passed);
 }
 
+static bool is_known(const struct gate *gate, uint64_t key) {
+    uint64_t estimate = 0;
+    return estimates_of(&gate->estimates, key, &estimate);
+}
+
 /* Called before the estimate of the launch is learned. */
 static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
-    uint64_t estimate = 0;
-    if (!estimates_of(&gate->estimates, key, &estimate)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
+    if (!is_known(gate, key)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
 }
 
 /* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
@@ -58,7 +62,10 @@ static void learn_early_sample(struct gate *gate) {
     if (!sampled) return;
     early_launches_note_sample(&gate->turn.early, sampled);
     note_unknown(gate, gate->turn_sample.key, sampled);
-    estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+    if (gate->turn.limits.is_joint && is_known(gate, gate->turn_sample.key))
+        estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
+    else
+        estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
     turn_events_end_sample(gate_events(gate));
     gate->turn_sample.is_chosen = false;
 }
