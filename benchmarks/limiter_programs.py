@@ -5,8 +5,11 @@
 decode: eager and graph decoding, and requests at random moments, beside training; training: two trainers, and one with
 data loading; jax: JAX beside PyTorch; loads: short requests beside a burner, kernels of 0.7 s beside short ones, and
 a graph that launches itself beside copies (skipped without nvcc).
-Each pair is measured alone, natively and with shares in the same command. The parts take less than 8 minutes each, and
-are separate commands. Exits with 1 when a goal is missed.
+Each pair is measured alone, natively and with shares in the same command.
+delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour; compile: JAX
+compiles a training step; overdraft: programs that gain by such kernels what they can, for 30 s each. These three take
+less than 4 minutes together, each is measured once.
+The parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
 """
 
 import argparse
@@ -15,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import limiter
-from benchmarks.applications import loads, pairs
+from benchmarks.applications import compiles, loads, pairs
 from benchmarks.applications.pairs import Pair
-from benchmarks.compute import scenario
+from benchmarks.compute import scenario, waiting_kernels
 from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
@@ -54,14 +57,19 @@ def parts() -> dict[str, Callable[[str, float, int], Rows]]:
         name: lambda only, seconds, rounds, name=name: of_pairs(name, only, seconds, rounds)  # type: ignore[misc]
         for name in PAIRS
     }
-    return every | {"loads": of_loads}
+    return every | {"loads": of_loads, "delays": of_delays, "compile": of_compile, "overdraft": of_overdrafts}
 
 
 def of_pairs(part: str, only: str, seconds: float, rounds: int) -> Rows:
     """Measure and print the pairs of a part. A part that cannot run here is printed with its reason."""
     chosen = [pair for pair in PAIRS[part] if only in pair.name]
+    return printed(part, pairs.measure(part, chosen, seconds, rounds))
+
+
+def printed(part: str, rows: Iterator[ScenarioFigure]) -> Rows:
+    """Print and yield the rows of a part, which are measured meanwhile. One that fails is printed with its reason."""
     try:
-        for row in pairs.measure(part, chosen, seconds, rounds):
+        for row in rows:
             print(row.line(), flush=True)
             yield row
     except SkippedError as reason:
@@ -74,6 +82,21 @@ def of_pairs(part: str, only: str, seconds: float, rounds: int) -> Rows:
 def of_loads(only: str, seconds: float, rounds: int) -> Rows:
     """Measure and print the pairs of C loads."""
     return scenario.table([pair for pair in loads.scenarios(seconds) if only in pair.name], rounds, has_head=False)
+
+
+def of_delays(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print an autotuner's timings."""
+    return scenario.table([one for one in waiting_kernels.timings() if only in one.name], rounds, has_head=False)
+
+
+def of_compile(_only: str, _seconds: float, _rounds: int) -> Rows:
+    """Measure and print a compilation in JAX."""
+    return printed("compile", compiles.measure("compile"))
+
+
+def of_overdrafts(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print programs that use their overdraft as much as they can."""
+    return scenario.table([one for one in waiting_kernels.overdrafts() if only in one.name], rounds, has_head=False)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ PROGRAMS = {
     "ctx_limits": (*SHARED, "card_usage.c", "device_code.c", "ctx_limits.c"),
     "checkpoint": (*SHARED, "card_usage.c", "checkpoint.c"),
     "timed": ("calls.c", "kernels.c", "timed.c"),
+    "delayed": ("calls.c", "kernels.c", "delayed.c"),
 }
 
 SUFFIXES = {".c", ".h", ".cu"}

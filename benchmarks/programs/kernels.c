@@ -19,6 +19,15 @@ static const char work_text[] =
     "AGAIN:\nmad.lo.u32 %%r0, %%r0, 1664525, 1013904223;\nsub.u64 %%t0, %%t0, 1;\nsetp.ne.u64 %%p, %%t0, 0;\n"
     "@%%p bra AGAIN;\nsetp.eq.u32 %%p, %%r0, 3735928559;\n@%%p st.global.u32 [%%t1], %%r0;\nret;\n}\n";
 
+/* Waits until the word is `value` or more, and writes value + 1 into it after the time that its name says, in ms. */
+static const char await_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry await%u_0(.param .u64 word, .param .u32 value)\n{\n.reg .u64 %%t<4>;\n.reg .u32 %%r<4>;\n"
+    ".reg .pred %%p<2>;\nld.param.u64 %%t0, [word];\nld.param.u32 %%r0, [value];\nmov.u64 %%t1, %%globaltimer;\n"
+    "AGAIN:\nld.volatile.u32 %%r1, [%%t0];\nsub.s32 %%r2, %%r1, %%r0;\nsetp.ge.s32 %%p0, %%r2, 0;\n@%%p0 bra DONE;\n"
+    "mov.u64 %%t2, %%globaltimer;\nsub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000000;\n@%%p1 bra AGAIN;\n"
+    "add.u32 %%r3, %%r0, 1;\nst.volatile.u32 [%%t0], %%r3;\nDONE:\nret;\n}\n";
+
 uint64_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -44,6 +53,20 @@ bool kernel_spin(struct kernel *out, unsigned us) {
     char code[TEXT_SIZE];
     (void)snprintf(code, sizeof code, spin_text, us, us);
     return load(out, code, "spin", us);
+}
+
+bool kernel_await(CUfunction *out, unsigned timeout_ms) {
+    char code[TEXT_SIZE];
+    char name[NAME_SIZE];
+    CUmodule module;
+    (void)snprintf(code, sizeof code, await_text, timeout_ms, timeout_ms);
+    (void)snprintf(name, sizeof name, "await%u_0", timeout_ms);
+    return DO(cuModuleLoadData, &module, code) && DO(cuModuleGetFunction, out, module, name);
+}
+
+bool kernel_await_launch(CUfunction kernel, CUstream stream, volatile uint32_t *word, uint32_t value) {
+    void *parameters[] = {&word, &value};
+    return DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
 /* The shortest time of TRIES launches. */

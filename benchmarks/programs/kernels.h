@@ -26,6 +26,14 @@ bool kernel_spin(struct kernel *out, unsigned us);
  * of iterations per ms; when it is not set, it is measured now. */
 bool kernel_work(struct kernel *out, unsigned us);
 
+/* A kernel of one thread, as the delay kernel of an autotuner: it ends when the host has set a word. After `timeout_ms`
+ * it gives up. */
+bool kernel_await(CUfunction *out, unsigned timeout_ms);
+
+/* Launches it: it waits until `word`, in memory from cuMemAllocHost, is at least `value`. When it gives up it sets the
+ * word to value + 1. */
+bool kernel_await_launch(CUfunction kernel, CUstream stream, volatile uint32_t *word, uint32_t value);
+
 /* The function to launch by: cuLaunchKernel, cuLaunchCooperativeKernel, or the form for the per-thread default stream.
  */
 enum way { ORDINARY, COOPERATIVE, PER_THREAD };

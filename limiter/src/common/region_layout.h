@@ -71,9 +71,11 @@ struct region_card {
                                although it should be over by `busy_until` */
     uint64_t kept_tokens;   /* locked: tokens beyond the burst cap that were earned during a long wait for a turn */
     uint64_t kept_max;      /* locked: the most of them: what the longest of these waits earned */
-    uint8_t reserved[16];
-    uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
-    uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
+    int64_t overdraft_used; /* locked: GPU time in ns that was lent before the share pays for it and has not come back
+                               (region/overdraft.h); 0 = all may be lent */
+    uint64_t overdraft_at;  /* locked: when `overdraft_used` was last brought up to date */
+    uint64_t spilled;       /* locked: bytes served so far from managed memory because the card was full */
+    uint64_t spills;        /* locked: number of allocations that `spilled` sums up */
 
     /* Compute time (region/token_bucket.h). */
     int64_t tokens;         /* locked: GPU time in ns that may be used now; negative: debt */
@@ -174,6 +176,7 @@ static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context_bytes) == 56, "layout");
 static_assert(offsetof(struct region_card, orphaned) == 64, "layout");
 static_assert(offsetof(struct region_card, awaited_until) == 72, "layout");
+static_assert(offsetof(struct region_card, overdraft_used) == 96, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_card, tokens) == 128, "layout");
 static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");

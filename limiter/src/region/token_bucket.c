@@ -5,10 +5,11 @@
 
 enum { FULL_SHARE = 100 }; /* percent */
 
-/* Caps of the debt (10 s of GPU time) and of the time since the last refill (1000 s). Larger values are of no practical
- * use, and the caps keep the arithmetic from overflowing whatever a process has written into the region. */
-#define DEBT_MAX        (10000 * (int64_t)NS_PER_MS)
-#define REFILL_TIME_MAX (1000000 * NS_PER_MS)
+/* Caps of the debt (60 s of GPU time) and of the time since the last refill (10,000 s). They keep the arithmetic from
+ * overflowing whatever a process has written into the region. A debt above the cap is forgiven: nothing that was used
+ * within a minute, whatever was lent for it (region/overdraft.h). */
+#define DEBT_MAX        (60000 * (int64_t)NS_PER_MS)
+#define REFILL_TIME_MAX (10000000 * NS_PER_MS)
 
 /* A turn expires after this time unless its holder extends it. */
 #define INITIAL_TURN (2 * NS_PER_MS)

@@ -35,6 +35,10 @@ uint64_t kernel_loading_ns(const char *name) {
 
 bool kernel_spins(const char *name) { return strncmp(name, SPIN_PREFIX, sizeof SPIN_PREFIX - 1) == 0; }
 
+uint64_t kernel_spin_timeout_ns(const char *name) {
+    return kernel_spins(name) ? strtoull(name + sizeof SPIN_PREFIX - 1, NULL, 10) * 1000000 : 0;
+}
+
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 
 uint64_t kernel_local_bytes(const char *name) {

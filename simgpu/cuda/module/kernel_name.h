@@ -19,6 +19,9 @@ uint64_t kernel_local_bytes(const char *name);
 /* Whether it spins before it works, until a word of host memory is at least a value: "await" at the start of its name.
  * Its first parameter is the word's address, the second one the value. */
 bool kernel_spins(const char *name);
+/* ns after which a kernel that spins gives up, and writes its value plus 1 into the word: the number of milliseconds
+ * behind "await" at the start of its name, "await100_5" for 100 ms; 0 without it: never. */
+uint64_t kernel_spin_timeout_ns(const char *name);
 /* Whether it calls malloc: "heap" at the start of the name. */
 bool kernel_uses_heap(const char *name);
 

@@ -19,7 +19,10 @@ enum { CHANNEL_LAUNCHES = 1020, WAITS = 256, WRITES = 256 };
 struct wait {
     const uint32_t *word; /* NULL: for an event */
     uint32_t value;
-    bool is_kernel; /* a kernel that spins; else the stream waits, which also blocks some functions of the driver */
+    bool is_kernel;     /* a kernel that spins; else the stream waits, which also blocks some functions of the driver */
+    uint32_t *given_up; /* of a kernel that spins for `timeout` ns at most: the word, in which it then writes */
+    uint64_t timeout;
+    uint64_t until; /* when it gives up; 0 = it has not begun */
     struct card_queue event_queue;
     uint64_t event_position;
     uint64_t position; /* in the channel's queue, behind the work before the wait */
@@ -67,6 +70,14 @@ static struct channel_waits *waits_of(CUcontext context, const struct channel *c
 static bool is_open(const struct wait *wait) {
     if (!wait->word) return queue_passed(wait->event_queue, wait->event_position);
     return (int32_t)(__atomic_load_n(wait->word, __ATOMIC_ACQUIRE) - wait->value) >= 0;
+}
+
+/* A kernel that spins begins when the work before it is done. */
+static void give_up_if_due(const struct channel *channel, struct wait *first) {
+    if (!first->timeout || !queue_passed(channel->queue, first->position)) return;
+    uint64_t now = clock_now_ns();
+    if (first->until == 0) first->until = now + first->timeout;
+    if (now >= first->until) __atomic_store_n(first->given_up, first->value + 1, __ATOMIC_RELEASE);
 }
 
 static void drop_first(struct channel_waits *waits) {
@@ -128,6 +139,7 @@ static void do_writes(void) {
 static void update_channel(CUcontext context, const struct channel *channel) {
     struct channel_waits *waits = waits_of(context, channel);
     bool has_changed = false;
+    if (waits->count > 0 && !is_open(&waits->waits[0])) give_up_if_due(channel, &waits->waits[0]);
     while (waits->count > 0 && is_open(&waits->waits[0])) {
         drop_first(waits);
         has_changed = true;
@@ -325,8 +337,9 @@ CUresult stream_waits_add(CUstream stream, const uint32_t *word, uint32_t value)
     return add_if_closed(stream, (struct wait){.word = word, .value = value});
 }
 
-CUresult stream_waits_add_spin(CUstream stream, const uint32_t *word, uint32_t value) {
-    return add_if_closed(stream, (struct wait){.word = word, .value = value, .is_kernel = true});
+CUresult stream_waits_add_spin(CUstream stream, uint32_t *word, uint32_t value, uint64_t timeout) {
+    struct wait wait = {.word = word, .value = value, .is_kernel = true, .given_up = word, .timeout = timeout};
+    return add_if_closed(stream, wait);
 }
 
 CUresult stream_waits_add_event(CUstream stream, struct card_queue queue, uint64_t position) {

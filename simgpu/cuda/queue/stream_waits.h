@@ -16,8 +16,9 @@ void stream_waits_await_open(void);
 void stream_waits_await_room(CUcontext context, const struct channel *channel);
 /* Holds back all later work of the stream until the word is at least `value`, by a cyclic comparison. */
 CUresult stream_waits_add(CUstream stream, const uint32_t *word, uint32_t value);
-/* The same for a kernel that spins until then: it blocks no function of the driver's (not measured). */
-CUresult stream_waits_add_spin(CUstream stream, const uint32_t *word, uint32_t value);
+/* The same for a kernel that spins until then: it blocks no function of the driver's (not measured). When it has spun
+ * for `timeout` ns it gives up and writes value + 1 into the word; 0 = never. */
+CUresult stream_waits_add_spin(CUstream stream, uint32_t *word, uint32_t value, uint64_t timeout);
 /* Holds back all later work of the stream until the event has passed that was recorded there. */
 CUresult stream_waits_add_event(CUstream stream, struct card_queue queue, uint64_t position);
 /* Stores `value` when the card has done all work and passed all waits that are in the stream so far. */

@@ -21,9 +21,10 @@ static uint64_t work_of(CUfunction function, void *const *parameters) {
 /* A kernel that spins holds back its stream, and no other one. Other work of the card goes on beside it. */
 static CUresult spin(CUfunction function, CUstream stream, void *const *parameters) {
     if (!kernel_spins(function->name) || !parameters) return CUDA_SUCCESS;
-    const uint32_t *word = *(const uint32_t *const *)parameters[0];
     CUstream found = stream_find(stream);
-    return found ? stream_waits_add_spin(found, word, *(const uint32_t *)parameters[1]) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
+    return stream_waits_add_spin(found, *(uint32_t *const *)parameters[0], *(const uint32_t *)parameters[1],
+                                 kernel_spin_timeout_ns(function->name));
 }
 
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {

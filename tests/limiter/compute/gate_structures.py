@@ -31,6 +31,7 @@ class Phase(_Counted):
 class Event(_Counted):
     LAUNCH_HELD_BACK = auto()
     LAUNCHES_STAY = auto()
+    WORK_STAYS = auto()
     TURN_TAKEN = auto()
     COLLECTS = auto()
     QUEUE_REFUSED = auto()

@@ -56,6 +56,7 @@ class Twin:
         rules = {
             Event.LAUNCH_HELD_BACK: self._launch_held_back,
             Event.LAUNCHES_STAY: self._launches_stay,
+            Event.WORK_STAYS: self._launches_stay,
             Event.TURN_TAKEN: self._turn_taken,
             Event.COLLECTS: self._collects,
             Event.QUEUE_REFUSED: self._queue_refused,

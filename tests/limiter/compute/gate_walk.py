@@ -313,6 +313,9 @@ class Walk:
             return
         with self._owning("request", "turn"):
             yield self._work(5 * MS, 1500 * MS)
+        if self.random.random() < 0.2:
+            self._advance(Event.WORK_STAYS)
+            return
         self.is_aside = self.random.random() < 0.5
         self._conclude_turn(has_ends=False)
 

@@ -12,6 +12,24 @@ class TurnLimits(ctypes.Structure):
     _fields_ = (("budget", U64), ("depth", U64), ("age", U64), ("end_by", U64), ("is_joint", ctypes.c_bool))
 
 
+class EarlyLaunches(ctypes.Structure):
+    """struct early_launches of early_launches.h."""
+
+    _fields_ = (
+        ("lent", U64),
+        ("left", U64),
+        ("until", U64),
+        ("begun_at", U64),
+        ("before_ns", U64),
+        ("before", ctypes.c_uint),
+        ("unknown", ctypes.c_uint),
+        ("known_ns", U64),
+        ("longest_ns", U64),
+        ("assumed_ns", U64),
+        ("is_loan_new", ctypes.c_bool),
+    )
+
+
 class Turn(ctypes.Structure):
     _fields_ = (
         ("begun_at", U64),
@@ -27,6 +45,7 @@ class Turn(ctypes.Structure):
         ("is_probe_pending", ctypes.c_bool),
         ("is_doubtful", ctypes.c_bool),
         ("is_unknown", ctypes.c_bool),
+        ("early", EarlyLaunches),
     )
 
 
@@ -44,6 +63,11 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "host_periods_ask_at",
         "host_periods_step_ns",
         "suitable_turn",
+        "turn_drain_due_at",
+        "early_launches_used",
+        "early_launches_assume",
+        "early_launches_take_back",
+        "overdraft_lend",
     ):
         getattr(pure, name).restype = U64
     for name in (
@@ -54,6 +78,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "turn_is_fully_informative",
         "estimates_of",
         "estimates_is_doubtful",
+        "overdraft_is_repaid",
     ):
         getattr(pure, name).restype = ctypes.c_bool
     for name in ("host_periods_note_host_wait", "host_periods_is_host_bound"):

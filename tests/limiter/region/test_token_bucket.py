@@ -179,7 +179,7 @@ def test_random_bytes_in_the_region_never_cause_an_endless_wait(
         now += wait
         attempts += 1
         assert attempts < 10_000
-    assert now - START <= 1100 * SECOND  # time to repay a debt of 10 s at 1 %
+    assert now - START <= 6100 * SECOND  # time to repay a debt of 60 s at 1 %
     compute.region_close(card.region)
 
 

@@ -28,6 +28,7 @@ def test_a_fresh_region_is_empty() -> None:
 def test_cards_and_processes_are_read() -> None:
     data = fresh()
     struct.pack_into("<16sQQQQIIQQ", data, 256 + 256, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518, 64)
+    struct.pack_into("<qQ", data, 256 + 256 + 96, -11, 12)
     struct.pack_into("<Q", data, 256 + 256 + 152, 77)
     struct.pack_into("<QQII", data, 256 + 256 + 168, 9000, 70000, 12, 40)
     struct.pack_into("<QQIIQQII", data, 256 + 256 + 208, 5, 100, 300, 1000, 6, 101, 301, 10_000)
@@ -36,7 +37,7 @@ def test_cards_and_processes_are_read() -> None:
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
     read = region.decode(bytes(data))
     windows = UsageWindow(5, 100, 300, 1000), UsageWindow(6, 101, 301, 10_000)
-    assert read.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
+    assert read.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, -11, 12, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
     assert read.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
 

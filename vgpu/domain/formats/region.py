@@ -1,8 +1,8 @@
 """The region: memory that a container's processes share, in which the limiter accounts for what they use.
 
     256 bytes       header: magic, version, size, the lock (used by the limiter only), counters
-    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, bytes orphaned, spilled, GPU time
-                    used and shares
+    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, bytes orphaned, overdraft, bytes
+                    spilled, GPU time used and shares
     1024 x 704      process slots: pid, start time, pid namespace, calls in flight; bytes used and managed on each card
     512 x 48        exported pointers of pools that processes share: used by the limiter only
     32 x 256        activity on each card: waits by cause, handovers, host gaps, synchronizes (since version 2)
@@ -28,7 +28,7 @@ _POOL_EXPORT_SIZE: Final = 48
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQIIQQ40xQQ24xQ8xQQII16xQQIIQQII")
+_CARD: Final = struct.Struct("<16sQQQQIIQQ24xqQQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _CALLS_AT: Final = 24  # in a slot
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
@@ -151,6 +151,8 @@ class CardUse:
         refusals: number of refused allocations.
         context_bytes: what a CUDA context took when one was last created; 0 before the first.
         orphaned_bytes: what processes use of pools whose creators have ended, or are in other containers.
+        overdraft_used_ns: GPU time that was lent before the share pays for it, and had not come back.
+        overdraft_at_ns: when `overdraft_used_ns` was written; CLOCK_MONOTONIC, 0 for never.
         spilled_bytes: total of what was served from managed memory because the card was full.
         spills: number of allocations served from managed memory.
         busy_until_ns: when the last launch is expected to be done, plus a millisecond; CLOCK_MONOTONIC.
@@ -170,6 +172,8 @@ class CardUse:
     refusals: int
     context_bytes: int
     orphaned_bytes: int = 0
+    overdraft_used_ns: int = 0
+    overdraft_at_ns: int = 0
     spilled_bytes: int = 0
     spills: int = 0
     busy_until_ns: int = 0

@@ -1,5 +1,6 @@
 #include "compute/gate/gate_admission.h"
 
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "compute/gate/gate_queue.h"
 #include "compute/gate/gate_turns.h"
@@ -10,6 +11,9 @@
 #include "compute/turn/suitable_turn.h"
 #include "compute/turn/turn.h"
 #include "region/activity.h"
+
+/* How long a card counts as having work of the process after the work should have drained. */
+#define WORK_TIMEOUT (1000 * NS_PER_MS)
 
 void gate_admission_note_arrival(struct gate *gate) {
     struct gate_host *host = &gate->host;
@@ -29,7 +33,9 @@ static void learn_host(struct gate *gate, const struct queued_launch *launch, ui
 static void note_admitted(struct gate *gate, const struct queued_launch *launch, const struct launch_slot *slot,
                           uint64_t now) {
     if (slot->is_sampled) gate->turn_sample.key = launch->key;
+    if (slot->is_sampled) gate->turn_sample.is_early = early_launches_are_any(&gate->turn.early);
     gate->turn_sample.is_chosen |= slot->is_sampled;
+    __atomic_store_n(&gate->works_until, max_u64(gate->turn.drains_at, now) + WORK_TIMEOUT, __ATOMIC_RELAXED);
     gate->host.last_launch_at = now;
     __atomic_store_n(&gate->host.is_waiting, false, __ATOMIC_RELAXED);
     gate->in_driver++;
@@ -44,11 +50,12 @@ static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t ke
     return !is_known || gate->turn.launches == gate->turn_sample.index;
 }
 
-/* A launch without an estimate is measured, so nothing may pass meanwhile. Kinds whose estimate is young take the
- * gate's way until it is not: one that is far too long would else be the last to pass each time, and never be sampled.
+/* A launch without an estimate is measured, so nothing may pass meanwhile; and what passes is lent by nobody. Kinds
+ * whose estimate is young take the gate's way until it is not: one that is far too long would else be the last to pass
+ * each time, and never be sampled.
  */
 static void update_joint_pass(struct gate *gate, bool is_known, const struct queued_launch *launch) {
-    if (!is_known)
+    if (!is_known || early_launches_are_any(&gate->turn.early))
         joint_pass_close(&gate->joint_pass);
     else if (!estimates_is_young(&gate->estimates, launch->key))
         joint_pass_open(&gate->joint_pass, gate->request.arbiter_turn.number, launch->key, launch->estimate);
@@ -60,15 +67,16 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
                                   struct launch_slot *slot) {
     if (gate->turn.limits.is_joint) gate_turns_count_passed(gate, now);
     bool is_first = gate->turn.launches == 0;
-    if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
+    bool is_early = early_launches_are_any(&gate->turn.early);
+    if (!is_first && !is_early && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
     if (verdict != VERDICT_FITS) return verdict;
     bool has_slot = turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot);
-    if (!has_slot && !is_first && !gate->turn.limits.is_joint) return VERDICT_UNMEASURED;
+    if (!has_slot && !is_first && !is_early && !gate->turn.limits.is_joint) return VERDICT_UNMEASURED;
     slot->is_sampled = is_to_be_sampled(gate, is_known, launch->key);
     turn_add(&gate->turn, is_known, launch->estimate, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
-    slot->records_end_at_once = gate->host.has_left_gap;
+    slot->records_end_at_once = gate->host.has_left_gap || is_early;
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
     if (gate->turn.limits.is_joint) update_joint_pass(gate, is_known, launch);

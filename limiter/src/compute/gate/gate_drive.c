@@ -124,7 +124,16 @@ static void conclude_turn(struct gate *gate, bool has_ends) {
 
 static struct turn_limits await_turn(struct gate *gate) {
     RELEASE_GATE(gate);
-    return turn_request_take(&gate->request);
+    return turn_request_take(&gate->request, NULL);
+}
+
+/* A launch that needs `need` may go early; `loan` says on how much. */
+static struct turn_limits await_turn_or_loan(struct gate *gate, uint64_t need, uint64_t *loan) {
+    struct early_request early = {.need = need, .gate = gate->index, .is_work_elsewhere = gate_is_work_elsewhere};
+    RELEASE_GATE(gate);
+    struct turn_limits limits = turn_request_take(&gate->request, &early);
+    *loan = early.loan;
+    return limits;
 }
 
 /* The turn of queued launches. */
@@ -137,12 +146,16 @@ static void end_queue_turn(struct gate *gate, bool may_ask_driver, bool is_given
     conclude_turn(gate, has_ends);
 }
 
-static void end_turn(struct gate *gate, enum verdict verdict) {
+static void end_turn(struct gate *gate, enum verdict verdict, uint64_t need) {
+    bool is_over;
     {
         RELEASE_GATE(gate);
-        gate_turns_end(gate, verdict);
+        is_over = gate_turns_end(gate, verdict, need);
     }
-    conclude_turn(gate, false);
+    if (is_over)
+        conclude_turn(gate, false);
+    else
+        conclude(gate, GATE_WORK_STAYS);
 }
 
 /* No event of the turn is touched, so launches may stay in the driver. */
@@ -155,7 +168,7 @@ static void charge_joint_turn(struct gate *gate) {
     conclude(gate, GATE_TURN_GOES_ON);
 }
 
-static void close_turn(struct gate *gate, enum gate_action action, enum verdict verdict) {
+static void close_turn(struct gate *gate, enum gate_action action, enum verdict verdict, uint64_t need) {
     if (gate_turns_is_joint_to_go_on(gate, verdict)) {
         charge_joint_turn(gate);
     } else if (!await_launches(gate)) {
@@ -164,7 +177,7 @@ static void close_turn(struct gate *gate, enum gate_action action, enum verdict 
     } else if (action == GATE_CLOSE_QUEUE_TURN) {
         end_queue_turn(gate, true, turn_request_is_asked_to_yield(&gate->request));
     } else {
-        end_turn(gate, verdict);
+        end_turn(gate, verdict, need);
     }
 }
 
@@ -277,13 +290,15 @@ static bool is_to_be_queued(struct gate *gate) {
     return gate_queue_is_worth_it(gate);
 }
 
-static void open_turn(struct gate *gate, bool is_queueable) {
+static void open_turn(struct gate *gate, bool is_queueable, uint64_t need) {
     prepare_events(gate);
     if (is_queueable && is_to_be_queued(gate)) {
         begin_queue(gate);
         return;
     }
-    gate_turns_begin(gate, await_turn(gate));
+    uint64_t loan;
+    gate_turns_begin(gate, await_turn_or_loan(gate, need, &loan));
+    if (loan) turn_lend(&gate->turn, loan, clock_now());
     conclude(gate, GATE_TURN_TAKEN);
 }
 
@@ -312,16 +327,16 @@ static void await_room(struct gate *gate) {
     activity_count_wait(activity, REGION_WAIT_DRAIN, clock_now() - since);
 }
 
-/* One step towards a turn with room for a launch that got `verdict`. */
-static void make_room(struct gate *gate, enum verdict verdict) {
+/* One step towards a turn with room for a launch that got `verdict`, and needs `need` ns of GPU time. */
+static void make_room(struct gate *gate, enum verdict verdict, uint64_t need) {
     struct gate_step step = advance(gate, GATE_LAUNCH_HELD_BACK, (struct gate_view){.verdict = verdict});
     switch (step.action) {
         case GATE_OPEN_TURN:
-            open_turn(gate, verdict != VERDICT_UNMEASURED);
+            open_turn(gate, verdict != VERDICT_UNMEASURED, need);
             break;
         case GATE_CLOSE_TURN:
         case GATE_CLOSE_QUEUE_TURN:
-            close_turn(gate, step.action, verdict);
+            close_turn(gate, step.action, verdict, need);
             break;
         case GATE_AWAIT_ROOM:
             await_room(gate);
@@ -336,7 +351,7 @@ static void wait_for_admission(struct gate *gate, struct queued_launch *launch, 
     uint64_t since = clock_now();
     for (; verdict != VERDICT_FITS; verdict = gate_admission_try(gate, launch, slot)) {
         gate_admission_note_held_back(gate, verdict);
-        make_room(gate, verdict);
+        make_room(gate, verdict, early_launches_need(&gate->turn.early, launch->estimate != 0, launch->estimate));
     }
     gate_admission_note_waited(gate, clock_now() - since);
 }

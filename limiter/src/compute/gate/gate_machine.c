@@ -64,7 +64,8 @@ static struct gate_step launch_held_back(const struct gate_view *view) {
 }
 
 /* A launch that stays in the driver may be waiting for another launch of this process, so the turn goes on, and admits
- * every launch for a while. */
+ * every launch for a while. Work that does not drain may, too: then the turn admits launches as far as there is a loan
+ * for them. */
 static struct gate_step launches_stay(const struct gate_view *view) {
     return view->phase == GATE_CLOSING ? to(GATE_OPEN, GATE_DO_NOTHING) : stay(view, GATE_DO_NOTHING);
 }
@@ -208,6 +209,7 @@ static struct gate_step context_ended(const struct gate_view *view) {
 static struct gate_step (*const rules[GATE_EVENTS])(const struct gate_view *) = {
     [GATE_LAUNCH_HELD_BACK] = launch_held_back,
     [GATE_LAUNCHES_STAY] = launches_stay,
+    [GATE_WORK_STAYS] = launches_stay,
     [GATE_TURN_TAKEN] = turn_taken,
     [GATE_COLLECTS] = collects,
     [GATE_QUEUE_REFUSED] = queue_refused,

@@ -34,6 +34,7 @@ enum gate_event {
     /* A launching thread. */
     GATE_LAUNCH_HELD_BACK, /* its launch got `verdict`, which is not VERDICT_FITS */
     GATE_LAUNCHES_STAY,    /* launches stay in the driver, so the turn cannot be closed */
+    GATE_WORK_STAYS,       /* the turn's work does not drain, and may be waiting for the launch */
     GATE_TURN_TAKEN,       /* the turn that was waited for has begun */
     GATE_COLLECTS,         /* the opening thread measures the turn that was set aside */
     GATE_QUEUE_REFUSED,    /* launches are not queued, because the gate's thread has not begun */
@@ -63,8 +64,8 @@ enum gate_action {
     GATE_AWAIT_PACE,       /* for `wait_ns`, or until the arbiter asks the turn back */
     GATE_AWAIT_ROOM,       /* until less work of the turn is in flight */
     GATE_OPEN_TURN,        /* take a turn, or begin to queue; ends with one of the launching thread's events */
-    GATE_CLOSE_TURN,       /* GATE_LAUNCHES_STAY or GATE_TURN_ENDED follows */
-    GATE_CLOSE_QUEUE_TURN, /* likewise */
+    GATE_CLOSE_TURN,       /* GATE_LAUNCHES_STAY, GATE_WORK_STAYS or GATE_TURN_ENDED follows */
+    GATE_CLOSE_QUEUE_TURN, /* GATE_LAUNCHES_STAY or GATE_TURN_ENDED follows */
     GATE_SERVE_TURN,       /* open segments; GATE_PACED follows */
     GATE_ASK_TURN,         /* wait for the turn without the lock; GATE_TURN_ARRIVED follows */
     GATE_BEGIN_TURN,       /* begin the turn that has arrived */

@@ -12,10 +12,11 @@
 #include "compute/turn/turn.h"
 #include "region/activity.h"
 
-/* How long the end of a turn waits for its work to drain. Doubled after each timeout in a row, up to 64 s: a kernel may
- * be waiting for a later launch of this process, which waits here, or it may only be long. */
-#define DRAIN_TIMEOUT     (1000 * NS_PER_MS)
-#define DRAIN_TIMEOUT_MAX (64 * DRAIN_TIMEOUT)
+/* After so long a wait for the drain, a full overdraft is enough for any launch; and what has passed is charged. */
+#define LONG_WAIT (1000 * NS_PER_MS)
+
+/* How long the work of a turn that was set aside may take longer than estimated. */
+#define ASIDE_SLACK (20 * NS_PER_MS)
 
 /* Shortest and longest poll interval while a thread waits for the drain. */
 #define POLL_MIN (20 * NS_PER_US)
@@ -35,8 +36,79 @@ static bool await_events(const struct turn_events *events, uint64_t drains_at, u
     return true;
 }
 
-bool gate_measure_await_drain(const struct gate *gate, uint64_t until) {
-    return await_events(gate_events(gate), gate->turn.drains_at, until);
+/* A kernel that never ends is charged, too. */
+static void charge_until(struct gate *gate, uint64_t now) {
+    uint64_t passed = saturating_sub(now, gate->turn.begun_at);
+    turn_request_charge(&gate->request, saturating_sub(passed, gate->turn.charged));
+    gate->turn.charged = max_u64(gate->turn.charged, passed);
+}
+
+static bool is_known(const struct gate *gate, uint64_t key) {
+    uint64_t estimate = 0;
+    return estimates_of(&gate->estimates, key, &estimate);
+}
+
+/* Called before the estimate of the launch is learned. */
+static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
+    if (!is_known(gate, key)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
+}
+
+/* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
+ * for long. */
+static void learn_early_sample(struct gate *gate) {
+    bool is_stream_idle = false;
+    if (!gate->turn_sample.is_chosen || !gate->turn_sample.is_early) return;
+    uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
+    if (!sampled) return;
+    early_launches_note_sample(&gate->turn.early, sampled);
+    note_unknown(gate, gate->turn_sample.key, sampled);
+    if (gate->turn.limits.is_joint && is_known(gate, gate->turn_sample.key))
+        estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
+    else
+        estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+    turn_events_end_sample(gate_events(gate));
+    gate->turn_sample.is_chosen = false;
+}
+
+static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
+    learn_early_sample(gate);
+    uint64_t left = early_launches_take_back(&gate->turn.early);
+    if (left) turn_request_return_loan(&gate->request, left, 0);
+    uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
+    if (loan) turn_lend(&gate->turn, loan, clock_now());
+    return loan != 0;
+}
+
+/* Charges what has passed for each LONG_WAIT. */
+static bool has_waited_long(struct gate *gate, uint64_t since, unsigned *charges) {
+    uint64_t now = clock_now(), waited = saturating_sub(now, since);
+    if (waited / LONG_WAIT > *charges) {
+        *charges = (unsigned)(waited / LONG_WAIT);
+        charge_until(gate, now);
+    }
+    return *charges > 0;
+}
+
+static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
+    uint64_t since = clock_now(), due_at = turn_drain_due_at(&gate->turn, since);
+    bool is_given_back = !turn_request_is_arbitrated(&gate->request);
+    unsigned charges = 0;
+    while (!turn_events_are_done(gate_events(gate))) {
+        uint64_t now = clock_now();
+        if (now > until) return DRAIN_TIMED_OUT;
+        if (now > due_at && is_given_back) turn_request_resume(&gate->request);
+        if (now > due_at && takes_loan(gate, need, has_waited_long(gate, since, &charges))) return DRAIN_STAYS;
+        sleep_until_next_poll(now > due_at ? UINT64_MAX : gate->turn.drains_at);
+    }
+    __atomic_store_n(&gate->works_until, 0, __ATOMIC_RELAXED);
+    return DRAIN_DONE;
+}
+
+enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t until) {
+    uint64_t since = clock_now();
+    enum drain drain = await_drain(gate, need, until);
+    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
+    return drain;
 }
 
 /* A launch that found its stream idle may have taken its launch latency, or not. Such a sample is no shorter than the
@@ -47,11 +119,24 @@ void gate_measure_learn_beside(struct gate *gate) {
     if (sampled) estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
 }
 
-static void learn_estimates(struct gate *gate, const struct turn *turn, const struct turn_events *events,
-                            uint64_t sample_key, uint64_t measured) {
+/* A launch that was followed by early ones may have waited for them, if it was alone; with others, nothing is known of
+ * it. */
+static void learn_sample(struct gate *gate, const struct turn *turn, const struct turn_sample *sample, uint64_t ns) {
+    const struct early_launches *early = &turn->early;
+    bool has_waited = early_launches_are_any(early) && !sample->is_early;
+    if (!has_waited) note_unknown(gate, sample->key, ns);
+    if (!has_waited)
+        estimates_learn(&gate->estimates, sample->key, ns);
+    else if (early->before == 1)
+        estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
+}
+
+static void learn_estimates(struct gate *gate, struct turn *turn, const struct turn_events *events,
+                            const struct turn_sample *sample, uint64_t measured) {
     bool is_stream_idle = false;
     uint64_t sampled = turn_events_sampled_ns(events, &is_stream_idle);
-    if (sampled) estimates_learn(&gate->estimates, sample_key, turn_sampled(sampled, is_stream_idle));
+    if (sampled) learn_sample(gate, turn, sample, turn_sampled(sampled, is_stream_idle));
+    if (sampled && sample->is_early) early_launches_note_sample(&turn->early, sampled);
     if (measured && turn_is_informative(turn))
         estimates_fit(&gate->estimates, turn->expected, measured, turn_is_fully_informative(turn));
 }
@@ -64,31 +149,26 @@ static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t 
     return is_interrupted ? 0 : measured;
 }
 
-static uint64_t drain_timeout(const struct gate *gate) {
-    uint64_t expected = 2 * gate->turn.expected;
-    uint64_t backed_off = DRAIN_TIMEOUT << (gate->drain_timeouts < 6 ? gate->drain_timeouts : 6);
-    if (expected > DRAIN_TIMEOUT_MAX) return DRAIN_TIMEOUT_MAX;
-    return expected > backed_off ? expected : backed_off;
+static void end_loans(struct gate *gate, uint64_t measured) {
+    const struct early_launches *early = &gate->turn.early;
+    if (early_launches_are_any(early))
+        turn_request_return_loan(&gate->request, early->lent, early_launches_used(early, measured, clock_now()));
 }
 
-/* If the work did not drain in time, or the driver gives no figure, the whole time since the turn began is charged. */
+/* If the driver gives no figure, the whole time since the turn began is charged. */
 uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
-    uint64_t since = clock_now();
-    bool is_done = gate_measure_await_drain(gate, since + drain_timeout(gate));
-    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
-    gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
-    if (!is_done) return clock_now() - gate->turn.begun_at;
     uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
-    learn_estimates(gate, &gate->turn, gate_events(gate), gate->turn_sample.key, measured);
-    return cost ? cost : clock_now() - gate->turn.begun_at;
+    learn_estimates(gate, &gate->turn, gate_events(gate), &gate->turn_sample, measured);
+    end_loans(gate, measured);
+    return saturating_sub(cost ? cost : clock_now() - gate->turn.begun_at, gate->turn.charged);
 }
 
 void gate_measure_set_aside(struct gate *gate, uint64_t ends_recorded_at) {
     gate->set_aside = (struct set_aside_turn){.is_valid = true,
                                               .has_ends = ends_recorded_at != 0,
                                               .ends_recorded_at = ends_recorded_at,
-                                              .sample_key = gate->turn_sample.key,
+                                              .sample = gate->turn_sample,
                                               .turn = gate->turn};
     gate->open_events ^= 1;
     turn_events_reset(gate_events(gate));
@@ -101,11 +181,12 @@ bool gate_measure_is_drained(const struct gate *gate) {
 /* The work is waited for, so that the host is at most two turns ahead of the card, whatever the arbiter gives. Without
  * end events only the sampled launch was measured. */
 static uint64_t measured_cost(struct gate *gate) {
-    const struct set_aside_turn *aside = &gate->set_aside;
+    struct set_aside_turn *aside = &gate->set_aside;
     const struct turn_events *events = &gate->events[gate->open_events ^ 1];
-    if (!await_events(events, aside->turn.drains_at, clock_now() + DRAIN_TIMEOUT)) return aside->turn.expected;
+    uint64_t until = max_u64(aside->turn.drains_at, clock_now()) + ASIDE_SLACK;
+    if (!await_events(events, aside->turn.drains_at, until)) return aside->turn.expected;
     uint64_t measured = aside->has_ends ? believable(gate, &aside->turn, turn_events_measured_ns(events)) : 0;
-    learn_estimates(gate, &aside->turn, events, aside->sample_key, measured);
+    learn_estimates(gate, &aside->turn, events, &aside->sample, measured);
     return turn_cost(&aside->turn, measured, aside->ends_recorded_at);
 }
 
@@ -137,5 +218,6 @@ void gate_measure_destroy_events(struct turn_events *events) {
 
 void gate_measure_charge_estimates(struct gate *gate) {
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
-    turn_request_end(&gate->request, gate->turn.expected);
+    end_loans(gate, 0);
+    turn_request_end(&gate->request, saturating_sub(gate->turn.expected, gate->turn.charged));
 }

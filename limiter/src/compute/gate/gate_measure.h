@@ -5,10 +5,20 @@
 
 #include "compute/gate/gate_state.h"
 
-/* Waits until the turn's work has drained; false if it has not at `until` (CLOCK_MONOTONIC in ns). */
-bool gate_measure_await_drain(const struct gate *gate, uint64_t until);
+/* How a wait for the drain of the turn's work ended. */
+enum drain {
+    DRAIN_DONE,
+    DRAIN_STAYS,    /* it is overdue, so a loan was taken for the launch that waits, and the turn goes on */
+    DRAIN_TIMED_OUT /* neither */
+};
 
-/* Waits until the turn's work has drained and returns its cost; `ends_recorded_at` as for turn_cost. */
+/* Waits until the turn's work has drained, which a launch that needs `need` ns of GPU time waits for: until `until` at
+ * most, CLOCK_MONOTONIC in ns; UINT64_MAX = without a bound: then the overdraft is one. Each second of such a wait is
+ * charged. */
+enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t until);
+
+/* Ends the loans of the turn and returns the cost of its work, which has drained; `ends_recorded_at` as for turn_cost.
+ */
 uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at);
 
 /* Learns from the sampled launch of a turn that was held jointly, if it is done. Waits for nothing. */

@@ -166,6 +166,7 @@ void gate_queue_note_host_waited(struct gate *gate, uint64_t ns, bool ends_perio
 
 void gate_queue_note_busy(struct gate *gate, uint64_t waited, uint64_t now) {
     if (waited > WAIT_MIN) turn_note_busy(&gate->turn, now);
+    early_launches_end(&gate->turn.early);
     turn_request_note_awaited(&gate->request, 0);
     turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
 }

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 
+#include "common/clock.h"
 #include "common/system_calls.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -58,6 +59,17 @@ struct gate *gate_ensure(int device) {
 void gate_note_change(struct gate *gate) {
     __atomic_fetch_add(&gate->changes, 1, __ATOMIC_RELEASE);
     if (gate->waiters) system_futex_wake(&gate->changes, INT_MAX, FUTEX_PRIVATE_FLAG);
+}
+
+static bool works(const struct gate *gate, uint64_t now) {
+    return gate && __atomic_load_n(&gate->works_until, __ATOMIC_RELAXED) > now;
+}
+
+bool gate_is_work_elsewhere(unsigned index) {
+    uint64_t now = clock_now();
+    for (int i = 0; i < GATES; i++)
+        if (i != (int)index && works(gate_at(i), now)) return true;
+    return false;
 }
 
 struct gate *gate_of_current_context(void) {

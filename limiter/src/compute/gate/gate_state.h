@@ -16,21 +16,22 @@
 #include "compute/turn/turn.h"
 #include "process/mutex.h"
 
+/* Which launch of a turn is timed alone. */
+struct turn_sample {
+    bool is_chosen;  /* a launch of this turn is timed alone */
+    uint64_t key;    /* its estimates key */
+    bool is_early;   /* it was admitted early (early_launches.h) */
+    unsigned index;  /* which launch of the turn it is, unless one without an estimate comes before */
+    uint32_t random; /* state of the generator that draws `index` */
+};
+
 /* A turn that is over for launches, and is to be measured when its work has drained. */
 struct set_aside_turn {
     bool is_valid;
     bool has_ends; /* its end events were recorded */
     uint64_t ends_recorded_at;
-    uint64_t sample_key;
+    struct turn_sample sample;
     struct turn turn;
-};
-
-/* Which launch of a turn is timed alone. */
-struct turn_sample {
-    bool is_chosen;  /* a launch of this turn is timed alone */
-    uint64_t key;    /* its estimates key */
-    unsigned index;  /* which launch of the turn it is, unless one without an estimate comes before */
-    uint32_t random; /* state of the generator that draws `index` */
 };
 
 /* The gate's own thread, which asks for turns of queued launches and opens them. THREAD_STARTED: it may never begin. */
@@ -78,8 +79,10 @@ struct gate {               /* NOLINT(clang-analyzer-optin.performance.Padding):
     struct turn_sample turn_sample;
     struct joint_pass joint_pass;
     struct estimates estimates;
-    bool was_interrupted;    /* the last measured turn; see turn_is_interrupted */
-    unsigned drain_timeouts; /* turns in a row whose work had not drained when their timeout was over */
+    uint64_t assumed_ns;  /* what a launch without an estimate is assumed to take, after those that were measured */
+    bool was_interrupted; /* the last measured turn; see turn_is_interrupted */
+    uint64_t works_until; /* atomic; until when the process counts as having work on the card, unless it is seen to
+                             drain; CLOCK_MONOTONIC in ns, 0 = it has none */
     struct gate_host host;
     struct gate_queue queue;
 };
@@ -110,6 +113,9 @@ struct gate *gate_of_current_context(void);
 /* The counters of the card of the calling thread's context; NULL as gate_of_current_context, or as long as no launch of
  * this process has needed a turn. Takes no lock. */
 struct region_activity *gate_activity(void);
+
+/* Whether this process may have work on a card of another gate than `index`. Takes no lock. */
+bool gate_is_work_elsewhere(unsigned index);
 
 /* Wakes every thread that waits for a change. The caller holds LOCK_GATE. */
 void gate_note_change(struct gate *gate);

@@ -38,10 +38,11 @@ static bool is_host_bound_now(const struct gate *gate) {
 
 /* Whether the turn is charged by its estimates, without end events: the program is host-bound, so the work of its turn
  * is long done, and an end event that is recorded now would run in the turn of the next holder and take the card from
- * it. */
+ * it. Streams that still work have a kernel that waits. */
 static bool is_known_drained(const struct gate *gate) {
-    return gate->host.has_left_gap && turn_request_is_asked_to_yield(&gate->request) &&
-           turn_events_has_unrecorded_end(gate_events(gate), NULL);
+    return gate->host.has_left_gap && !early_launches_are_any(&gate->turn.early) &&
+           turn_request_is_asked_to_yield(&gate->request) && turn_events_has_unrecorded_end(gate_events(gate), NULL) &&
+           turn_events_unrecorded_are_idle(gate_events(gate));
 }
 
 /* If the card has begun later than expected, the drain time that the arbiter is told would be too early, and the error
@@ -55,14 +56,16 @@ static void await_start(struct gate *gate) {
     if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
 
+/* Whether nothing is known of when the turn's work drains. */
+static bool is_drain_unknown(const struct gate *gate) {
+    return gate->turn.is_unknown || early_launches_are_any(&gate->turn.early);
+}
+
 /* Tells the arbiter when the work will drain, before it has: then the work of the next holder is queued when the card
- * is free. If the turn contains a launch without an estimate, its drain time is unknown and the work is waited for
- * first. */
+ * is free. If that is unknown, the work was waited for before. */
 static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
     if (is_arbiter_turn_kept) return;
-    if (gate->request.arbiter_turn.number && gate->turn.is_unknown)
-        gate_measure_await_drain(gate, clock_now() + UNKNOWN_DRAIN_TIMEOUT);
-    if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) await_start(gate);
+    if (gate->request.arbiter_turn.number && !is_drain_unknown(gate)) await_start(gate);
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
     turn_request_ask_next(&gate->request, gate->turn.expected);
 }
@@ -70,7 +73,7 @@ static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
 /* Whether the next turn can begin while the work of this one drains: only the arbiter limits the process, and does not
  * ask the turn back. */
 static bool may_overlap(const struct gate *gate) {
-    return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !gate->turn.is_unknown &&
+    return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !is_drain_unknown(gate) &&
            turn_remaining(&gate->turn, clock_now()) > NEXT_TURN_TIMEOUT &&
            !turn_request_is_asked_to_yield(&gate->request);
 }
@@ -82,18 +85,33 @@ static bool goes_on(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on
     return turn_request_await_next(&gate->request, NEXT_TURN_TIMEOUT);
 }
 
-static void end_direct_turn(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on) {
+/* Before the arbiter's turn is given back. */
+static enum drain await_unknown_drain(struct gate *gate, bool is_arbiter_turn_kept, uint64_t need) {
+    if (is_arbiter_turn_kept || !gate->request.arbiter_turn.number || !is_drain_unknown(gate)) return DRAIN_TIMED_OUT;
+    return gate_measure_await_drain(gate, need, clock_now() + UNKNOWN_DRAIN_TIMEOUT);
+}
+
+static void count_end(const struct gate *gate) {
+    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
+}
+
+/* False: the work does not drain, and the turn goes on. */
+static bool end_direct_turn(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on, uint64_t need) {
     gate->host.has_left_gap = is_host_bound_now(gate);
     bool is_drained = is_known_drained(gate);
     uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(gate_events(gate), NULL) ? clock_now() : 0;
+    if (await_unknown_drain(gate, is_arbiter_turn_kept, need) == DRAIN_STAYS) return false;
     give_back(gate, is_arbiter_turn_kept);
-    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
     if (goes_on(gate, is_arbiter_turn_kept, may_go_on && ends_recorded_at)) {
+        count_end(gate);
         gate_measure_set_aside(gate, ends_recorded_at);
-        return;
+        return true;
     }
+    if (!is_drained && gate_measure_await_drain(gate, need, UINT64_MAX) == DRAIN_STAYS) return false;
+    count_end(gate);
     turn_request_end(&gate->request, is_drained ? gate->turn.expected : gate_measure_turn(gate, ends_recorded_at));
     turn_events_reset(gate_events(gate));
+    return true;
 }
 
 /* The arbiter's turn goes on if only our part of it has to be measured. */
@@ -136,15 +154,15 @@ static void end_joint_turn(struct gate *gate, bool is_kept) {
     turn_events_reset(gate_events(gate));
 }
 
-void gate_turns_end(struct gate *gate, enum verdict verdict) {
+bool gate_turns_end(struct gate *gate, enum verdict verdict, uint64_t need) {
     bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
     gate_measure_collect(gate);
     bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
     if (gate->turn.limits.is_joint && !gate->turn.is_unknown) {
         end_joint_turn(gate, is_kept);
-        return;
+        return true;
     }
-    end_direct_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
+    return end_direct_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate), need);
 }
 
 /* Draws the launch to be sampled from as many launches as the last turn had. A fixed one would not be typical: the
@@ -160,6 +178,7 @@ void gate_turns_begin(struct gate *gate, struct turn_limits limits) {
     bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn || gate->turn.limits.is_joint;
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
+    gate->turn.early.assumed_ns = gate->assumed_ns;
     turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
 }
 

@@ -11,9 +11,10 @@ void gate_turns_draw_sample(struct gate *gate);
 /* Begins a turn within `limits`. The caller holds LOCK_GATE. */
 void gate_turns_begin(struct gate *gate, struct turn_limits limits);
 
-/* Measures the turn and gives it back, or sets it aside, because a launch got `verdict`. Waits for its work, and asks
- * the driver. The caller owns the gate, and holds no lock. */
-void gate_turns_end(struct gate *gate, enum verdict verdict);
+/* Measures the turn and gives it back, or sets it aside, because a launch that needs `need` ns of GPU time got
+ * `verdict`. Waits for its work, and asks the driver. False: the work does not drain, and the turn goes on, with a loan
+ * for that launch. The caller owns the gate, and holds no lock. */
+bool gate_turns_end(struct gate *gate, enum verdict verdict, uint64_t need);
 
 /* Whether a turn, in which a launch got `verdict`, is held jointly and goes on after it was charged. The caller holds
  * LOCK_GATE. */

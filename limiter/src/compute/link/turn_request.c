@@ -7,6 +7,7 @@
 #include "container/container.h"
 #include "region/account.h"
 #include "region/activity.h"
+#include "region/overdraft.h"
 #include "region/token_bucket.h"
 
 /* Longest wait for a turn of the container before the limits are read again. */
@@ -18,6 +19,11 @@
 
 /* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
 #define ARBITER_TIMEOUT (5000 * NS_PER_MS)
+
+/* How long a launch waits for tokens before it goes early, if there is work elsewhere, and how often it asks for that
+ * again. */
+#define EARLY_AFTER (2 * NS_PER_MS)
+#define EARLY_RETRY (1 * NS_PER_MS)
 
 /* Id of this process as holder of the container's turn. 0 = no holder. */
 enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
@@ -67,6 +73,36 @@ static uint64_t take_from_bucket(struct turn_request *request) {
     resolve_row(request);
     if (!request->card || request->share >= FULL_CORES) return 0;
     return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
+}
+
+uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool is_urgent) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region || !request->card) return OVERDRAFT_LOAN_MAX;
+    return overdraft_lend(request->card, need, is_urgent, clock_now());
+}
+
+void turn_request_return_loan(const struct turn_request *request, uint64_t lent, uint64_t used) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (region && request->card) overdraft_return(request->card, lent, used, clock_now());
+}
+
+/* Without a turn, the loan is repaid before the next one: the debt may be no larger. */
+static uint64_t borrow_without_turn(struct turn_request *request, uint64_t need) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region || !request->card || !overdraft_is_repaid(request->card)) return 0;
+    return overdraft_lend(request->card, need, false, clock_now());
+}
+
+static bool goes_early(struct turn_request *request, struct early_request *early, uint64_t since) {
+    if (!early || clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
+    early->loan = borrow_without_turn(request, early->need);
+    return early->loan != 0;
+}
+
+static uint64_t retry_in(const struct early_request *early, uint64_t since, uint64_t wait) {
+    if (!early || !early->is_work_elsewhere(early->gate)) return wait;
+    uint64_t due = since + EARLY_AFTER;
+    return min_u64(wait, max_u64(EARLY_RETRY, saturating_sub(due, clock_now())));
 }
 
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
@@ -129,6 +165,17 @@ static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
     seize_container_turn(request, waited);
 }
 
+void turn_request_resume(struct turn_request *request) {
+    if (arbiter_link_contention(&request->link) != CONTENTION_ARBITRATED) return;
+    uint32_t previous = request->arbiter_turn.number;
+    if (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        if (!request->arbiter_turn.is_next_requested) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+        return;
+    }
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, 0);
+    turn_request_extend(request, clock_now() + ARBITRATION_BUSY_GRACE_NS);
+}
+
 static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     uint32_t previous = request->arbiter_turn.number;
     uint64_t since = clock_now();
@@ -149,14 +196,16 @@ static struct turn_limits limits_for(struct turn_request *request, enum contenti
                                                  : turn_limits_alone(request->share);
 }
 
-struct turn_limits turn_request_take(struct turn_request *request) {
+struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early) {
+    uint64_t since = clock_now();
     enum contention contention = arbiter_link_update(&request->link, request->uuid);
     while ((request->share = share_of(request, contention)) != 0) {
         uint32_t turns_seen = turn_count(request);
         uint64_t wait = take_from_bucket(request);
         if (wait == 0) break;
         arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
-        sleep_until_turn_end(request, turns_seen, wait);
+        if (goes_early(request, early, since)) break;
+        sleep_until_turn_end(request, turns_seen, retry_in(early, since, wait));
         contention = arbiter_link_update(&request->link, request->uuid);
     }
     return limits_for(request, contention);

@@ -32,10 +32,24 @@ bool turn_request_is_needed(const struct turn_request *request, bool has_share);
  * a turn would do. Called periodically. Takes LOCK_ARBITER_LINK if it is free, LOCK_CONTAINER and LOCK_REGION. */
 void turn_request_update(struct turn_request *request);
 
-/* Waits for the turn and returns its limits. Returns without a turn if nothing limits the process any more, LOCK_REGION
+/* A launch that waits for a turn while its process may have work on a card that waits for it. */
+struct early_request {
+    uint64_t need; /* GPU time of the launch */
+    unsigned gate; /* index of the gate that it waits at */
+    bool (*is_work_elsewhere)(unsigned gate);
+    uint64_t loan; /* out: the launch goes early, without a turn, on so much; 0 = it has a turn */
+};
+
+/* Waits for the turn and returns its limits. `early`: while there is work elsewhere, the wait for tokens may end with a
+ * loan. NULL = never. Returns without a turn if nothing limits the process any more, LOCK_REGION
  * cannot be taken, or the arbiter gives no turn within 5 s; so launches are delayed but never fail. Takes
  * LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
-struct turn_limits turn_request_take(struct turn_request *request);
+struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early);
+
+/* The work of a turn that was given back stays on the card, beside the turns of others. Asks for a turn for it, without
+ * waiting, and takes it when the arbiter has given it: called again and again until the work has drained. The caller
+ * owns the gate. Takes LOCK_ARBITER_LINK, and LOCK_REGION. */
+void turn_request_resume(struct turn_request *request);
 
 /* When the card is expected to be free for the turn, CLOCK_MONOTONIC in ns; 0 = now. */
 uint64_t turn_request_free_at(const struct turn_request *request);
@@ -75,6 +89,13 @@ void turn_request_ask_next(struct turn_request *request, uint64_t expected);
  * is left of the arbiter's turn is used by the next turn. Takes LOCK_REGION; if that fails, the time is charged with
  * the next turn. Takes LOCK_ARBITER_LINK. */
 void turn_request_end(struct turn_request *request, uint64_t cost);
+
+/* Lends GPU time of the overdraft for a launch that needs `need` ns; 0 = there is not enough. `is_urgent`: a full
+ * overdraft is enough. Takes LOCK_REGION; if that fails, the launch is delayed no longer. */
+uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool is_urgent);
+
+/* Ends loans of `lent` ns together, of which `used` were used. Takes LOCK_REGION. */
+void turn_request_return_loan(const struct turn_request *request, uint64_t lent, uint64_t used);
 
 /* Charges the token bucket with the `cost` of a turn that was given back, or that goes on, before its work had drained.
  * Takes LOCK_REGION; if that fails, the time is charged with the next turn. */

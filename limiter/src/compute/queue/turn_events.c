@@ -167,6 +167,27 @@ static bool record_ends_of_context(struct context_events *context_events, CUstre
     return has_recorded;
 }
 
+static bool is_idle(CUstream stream) {
+    return turn_events_is_capturing(stream) || REAL(cuStreamQuery)(stream) != CUDA_ERROR_NOT_READY;
+}
+
+static bool are_unrecorded_idle(const struct context_events *context_events) {
+    bool are_idle = true;
+    REAL(cuCtxPushCurrent_v2)(context_events->context);
+    for (unsigned i = 0; are_idle && i < context_events->count; i++)
+        are_idle = !is_unrecorded(&context_events->events[i]) || is_idle(context_events->events[i].stream);
+    CUcontext popped;
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return are_idle;
+}
+
+bool turn_events_unrecorded_are_idle(const struct turn_events *events) {
+    bool are_idle = true;
+    for (int i = 0; are_idle && i < TURN_EVENTS_CONTEXTS; i++)
+        if (events->contexts[i].count) CAPTURE_ALLOWS(are_idle = are_unrecorded_idle(&events->contexts[i]));
+    return are_idle;
+}
+
 bool turn_events_record_ends(struct turn_events *events, CUstream stream) {
     bool has_recorded = false;
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)

@@ -95,6 +95,10 @@ void turn_events_before_launch(const struct launch_slot *slot);
 /* Records the events that follow the launch, or notes that the end of its stream is to be recorded later. */
 void turn_events_after_launch(const struct launch_slot *slot);
 
+/* Whether the streams with launches after the last recording of their end events have no work. A stream that captures
+ * counts as one without. */
+bool turn_events_unrecorded_are_idle(const struct turn_events *events);
+
 /* Records the end events that are still to be recorded, of one stream, or of all if `stream` is NULL; whether there
  * were any. */
 bool turn_events_record_ends(struct turn_events *events, CUstream stream);

@@ -10,6 +10,10 @@
 /* Shortest estimate that one sample does not make known: several times a launch of the programs that are queued. */
 #define DOUBTFUL_MIN (NS_PER_MS / 5)
 
+/* A launch that goes on for longer than this, and than half of the wait before, did not wait for the launches after it:
+ * a host that can launch again needs less to launch the rest and release it. */
+#define RELEASE_MAX (4 * NS_PER_MS)
+
 /* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
  * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
  * in the average. FIRST_SAMPLES: of so many the shortest is the average. OUTLIER_FACTOR: a sample that is longer than
@@ -99,6 +103,16 @@ void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t 
     if (row->key != key || row->count == COUNT_MAX) return;
     if (!has_slice(row, ns)) row->ns = average_with(row, ns);
     row->count++;
+}
+
+/* Halved, because the next time the launch is waited for until its estimate is over, and so would never be found to be
+ * shorter. FIRST_SAMPLES: if it takes longer after all, two samples suffice. */
+void estimates_learn_waiting(struct estimates *estimates, uint64_t key, uint64_t ns, uint64_t waited) {
+    struct estimate *row = slot_for(estimates, key);
+    if (row->key != key || ns >= waited + max_u64(waited / 2, RELEASE_MAX))
+        estimates_learn(estimates, key, ns);
+    else
+        *row = (struct estimate){.key = key, .ns = min_u64(row->ns, ns) / 2, .count = FIRST_SAMPLES};
 }
 
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound) {

@@ -43,6 +43,11 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
  * may contain slices or the loading of the kernel too, learns from it. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
+/* Adds a sample of a launch that may have waited for later launches of its program, which were admitted `waited` ns
+ * after it. One that went on for half as long again, and 4 ms, did not wait for them. Otherwise nothing is known but
+ * that the launch takes no longer: it counts where there is no estimate, and halves a longer one. */
+void estimates_learn_waiting(struct estimates *estimates, uint64_t key, uint64_t ns, uint64_t waited);
+
 /* Adapts `scale` to a turn whose launches were expected to take `expected` ns and took `measured` ns. A shorter time
  * means that launches overlapped. A longer time counts only if the turn `is_device_bound` (the card was rarely idle):
  * it contains the handover then; otherwise the card has waited for the program. */

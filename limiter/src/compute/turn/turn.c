@@ -12,6 +12,16 @@
 /* How long turn_extend keeps a turn open. */
 #define EXTENDED_AGE (20 * NS_PER_MS)
 
+/* How much later than estimated work may drain before it is taken to wait for something. A kernel without an estimate
+ * that waits is on the card for this long. */
+#define DRAIN_SLACK (2 * NS_PER_MS)
+
+/* A time slice of the card's. */
+#define SLICE (2 * NS_PER_MS)
+
+/* Estimates may be those of kernels that waited until their own timeout, which is 0.1 s in XLA. */
+#define DRAIN_MAX (50 * NS_PER_MS)
+
 /* INFORMATIVE_LAUNCHES: fewer launches say too little about how launches overlap. LAUNCHES_PER_GAP: see
  * is_device_bound. LATE_DIVISOR: a turn may end this part of its budget late; estimates are never exact. */
 enum { INFORMATIVE_LAUNCHES = 4, LAUNCHES_PER_GAP = 8, LATE_DIVISOR = 16 };
@@ -63,6 +73,8 @@ static bool is_near_end(const struct turn *turn, uint64_t estimate, uint64_t now
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimate, uint64_t now) {
     uint64_t budget = turn->limits.budget;
     if (turn->launches == 0) return VERDICT_FITS;
+    if (early_launches_are_any(&turn->early) && budget != UINT64_MAX)
+        return early_launches_fit(&turn->early, is_known, estimate, now) ? VERDICT_FITS : VERDICT_FULL;
     if (now > turn->begun_at + turn->limits.age) return VERDICT_FULL;
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
@@ -76,6 +88,18 @@ bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now) {
     if (turn->launches == 0 || budget == UINT64_MAX) return false;
     uint64_t begins_at = max_u64(turn->free_at, turn->begun_at);
     return max_u64(turn->drains_at, now) + estimate > begins_at + budget + budget / LATE_DIVISOR;
+}
+
+/* Between turns of others, work that another container has left on the card takes every second time slice. */
+uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since) {
+    bool may_have_slices = turn->limits.depth != UINT64_MAX;
+    uint64_t rest = turn->is_unknown || early_launches_are_any(&turn->early) ? 0 : turn_remaining(turn, since);
+    uint64_t longest = may_have_slices ? 2 * rest + SLICE : rest;
+    return since + min_u64(longest, DRAIN_MAX) + DRAIN_SLACK;
+}
+
+void turn_lend(struct turn *turn, uint64_t loan, uint64_t now) {
+    early_launches_lend(&turn->early, loan, turn->launches, turn->expected, now);
 }
 
 void turn_extend(struct turn *turn, uint64_t now) {
@@ -99,6 +123,7 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->expected += is_known ? estimate : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
+    if (early_launches_are_any(&turn->early)) early_launches_add(&turn->early, is_known, estimate);
 }
 
 uint64_t turn_uncharged(const struct turn *turn) { return turn->expected - turn->charged; }
@@ -142,14 +167,14 @@ static bool is_device_bound(const struct turn *turn) { return turn->idle_gaps * 
 
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at) {
     if (measured == 0) return turn->expected;
-    if (turn->is_unknown) return measured;
+    if (turn->is_unknown || early_launches_are_any(&turn->early)) return measured;
     uint64_t idle = turn->idle_ns + (ends_recorded_at ? idle_before(turn, ends_recorded_at) : 0);
     uint64_t busy = measured > idle ? measured - idle : 0;
     return is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
 }
 
 bool turn_is_interrupted(const struct turn *turn, uint64_t measured) {
-    bool may_be = turn->limits.depth != UINT64_MAX && !turn->is_unknown;
+    bool may_be = turn->limits.depth != UINT64_MAX && !turn->is_unknown && !early_launches_are_any(&turn->early);
     uint64_t known = turn->expected + turn->idle_ns;
     return may_be && measured > known + SLICES_MIN && measured < known + SLICES_MAX;
 }
@@ -167,5 +192,6 @@ bool turn_is_fully_informative(const struct turn *turn) {
 }
 
 bool turn_is_informative(const struct turn *turn) {
-    return !turn->is_unknown && !turn->is_doubtful && !turn->limits.is_joint && turn->launches >= INFORMATIVE_LAUNCHES;
+    return !turn->is_unknown && !turn->is_doubtful && !early_launches_are_any(&turn->early) && !turn->limits.is_joint &&
+           turn->launches >= INFORMATIVE_LAUNCHES;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compute/turn/early_launches.h"
 #include "compute/turn/turn_limits.h"
 
 struct turn {
@@ -22,6 +23,7 @@ struct turn {
     bool is_probe_pending;      /* the card has not passed the probe: an event between two launches of the turn */
     bool is_doubtful;           /* contains a launch of which the estimate may be far too long */
     bool is_unknown;            /* contains a launch without an estimate, so no other launch is admitted */
+    struct early_launches early;
 };
 
 enum verdict {
@@ -60,6 +62,13 @@ uint64_t turn_remaining(const struct turn *turn, uint64_t now);
  * begins when the card is free for it and is as long as its budget. The turn is then over, although its budget is not
  * used: it began late, or the card was slow or idle meanwhile. The first launch is never late. */
 bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now);
+
+/* Until when the drain of the turn's work, which is waited for since `since`, is no surprise. Work that has not drained
+ * by then may be waiting for a launch. */
+uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since);
+
+/* The work has not drained: early launches are admitted on a loan of `loan` ns. */
+void turn_lend(struct turn *turn, uint64_t loan, uint64_t now);
 
 /* Admits every launch for the next 20 ms. */
 void turn_extend(struct turn *turn, uint64_t now);

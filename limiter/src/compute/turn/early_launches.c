@@ -1,0 +1,74 @@
+#include "compute/turn/early_launches.h"
+
+#include "common/arithmetic.h"
+
+/* The least need of a launch without an estimate, and the most that is assumed: some kernels can always be lent. */
+#define UNKNOWN_NEED (5 * NS_PER_MS)
+#define ASSUMED_MAX  (20 * NS_PER_MS)
+
+enum { FORGET_DIVISOR = 4 }; /* each shorter launch lowers what is assumed by this part */
+
+/* How long launches go on one loan: when the work has drained meanwhile, the turn is to end. */
+#define LOAN_AGE (20 * NS_PER_MS)
+
+uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate) {
+    return is_known ? estimate : max_u64(max_u64(UNKNOWN_NEED, early->assumed_ns), early->longest_ns);
+}
+
+uint64_t early_launches_assume(uint64_t before, uint64_t ns) {
+    return min_u64(max_u64(ns, before - before / FORGET_DIVISOR), ASSUMED_MAX);
+}
+
+uint64_t early_launches_take_back(struct early_launches *early) {
+    uint64_t left = early->left;
+    early->lent -= left;
+    early->left = 0;
+    return left;
+}
+
+void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned launches, uint64_t expected,
+                         uint64_t now) {
+    if (!early->begun_at) {
+        early->begun_at = now;
+        early->before_ns = expected;
+        early->before = launches;
+    }
+    early->lent += loan;
+    early->left = loan;
+    early->until = now + LOAN_AGE;
+    early->is_loan_new = true;
+}
+
+bool early_launches_are_any(const struct early_launches *early) { return early->begun_at != 0; }
+
+bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now) {
+    return early->is_loan_new || (early_launches_need(early, is_known, estimate) <= early->left && now <= early->until);
+}
+
+void early_launches_add(struct early_launches *early, bool is_known, uint64_t estimate) {
+    early->left = saturating_sub(early->left, early_launches_need(early, is_known, estimate));
+    early->known_ns += is_known ? estimate : 0;
+    early->unknown += !is_known;
+    early->is_loan_new = false;
+}
+
+void early_launches_note_sample(struct early_launches *early, uint64_t ns) {
+    early->longest_ns = max_u64(early->longest_ns, ns);
+}
+
+void early_launches_end(struct early_launches *early) {
+    early->until = 0;
+    early->is_loan_new = false;
+}
+
+/* Estimates are right on average. What none is known of took no longer than the longest that was timed; without one, no
+ * longer than the time since the first loan, nor than the turn without the launches before. */
+uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now) {
+    if (!early->begun_at) return 0;
+    bool is_any_timed = early->unknown == 0 || early->longest_ns;
+    uint64_t of_each = is_any_timed ? early->longest_ns : max_u64(UNKNOWN_NEED, early->assumed_ns);
+    uint64_t by_estimates = early->known_ns + early->unknown * of_each;
+    if (!measured) return by_estimates;
+    uint64_t by_time = min_u64(saturating_sub(now, early->begun_at), saturating_sub(measured, early->before_ns));
+    return is_any_timed ? min_u64(by_time, by_estimates) : by_time;
+}

@@ -1,0 +1,58 @@
+/* Launches that are admitted to a turn although its budget is used, because its work does not drain, and may be waiting
+ * for them (ADR 170). The container's overdraft (region/overdraft.h) lends the GPU time for them. Pure: the clock is an
+ * argument. All times are in ns; points in time are CLOCK_MONOTONIC. */
+#ifndef VGPU_COMPUTE_TURN_EARLY_LAUNCHES_H
+#define VGPU_COMPUTE_TURN_EARLY_LAUNCHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct early_launches {
+    uint64_t lent;       /* GPU time of all loans, without what was taken back */
+    uint64_t left;       /* of the last loan */
+    uint64_t until;      /* after this time, the turn's work is looked at again before a launch is admitted */
+    uint64_t begun_at;   /* time of the first loan; 0 = there was none */
+    uint64_t before_ns;  /* estimates of the launches before it */
+    unsigned before;     /* number of these launches */
+    unsigned unknown;    /* early launches without an estimate */
+    uint64_t known_ns;   /* estimates of the other early launches */
+    uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
+    uint64_t assumed_ns; /* what a launch without an estimate is assumed to take; set when the turn begins */
+    bool is_loan_new;    /* no launch was admitted on the last loan */
+};
+
+/* What a launch needs: its estimate. Without one: 5 ms, or more if that is assumed, or if another early launch of the
+ * turn took more. */
+uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate);
+
+/* Takes back what is left of the loan; returns it. */
+uint64_t early_launches_take_back(struct early_launches *early);
+
+/* A loan of `loan` ns was given, after `launches` with estimates of `expected` ns together. */
+void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned launches, uint64_t expected,
+                         uint64_t now);
+
+/* Whether the turn has launches that are admitted early. */
+bool early_launches_are_any(const struct early_launches *early);
+
+/* Whether a launch may go; `is_known`: it has an estimate. The first one of a loan may. */
+bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now);
+
+/* Such a launch went. */
+void early_launches_add(struct early_launches *early, bool is_known, uint64_t estimate);
+
+/* An early launch took `ns`. */
+void early_launches_note_sample(struct early_launches *early, uint64_t ns);
+
+/* No launch may go on this loan any more: what the turn's work waited for has happened. */
+void early_launches_end(struct early_launches *early);
+
+/* What launches without an estimate are assumed to take from now on, 20 ms at most, after one of them took `ns`: the
+ * longest, which is forgotten within some of them. `before`: what was assumed; 0 = nothing is known. */
+uint64_t early_launches_assume(uint64_t before, uint64_t ns);
+
+/* How much of the loans was used, when the work has drained at `now` and took `measured` from the turn's first launch
+ * on; 0 = not measured. */
+uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now);
+
+#endif
