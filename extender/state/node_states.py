@@ -16,7 +16,7 @@ from extender.state.card_owners import CardOwners
 from extender.state.host_usage import HostUsage
 from extender.state.leases import Leases
 from extender.state.objects import GpuNode
-from extender.state.reservations import RecentReleases, Reservations
+from extender.state.reservations import RecentBindings, RecentReleases, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain import names
 from vgpu.domain.cards import ownership
@@ -37,12 +37,14 @@ class NodeAccounts:
     Attributes:
         bound: what bound pods take of cards.
         hosts: what all pods take of CPU and memory.
+        bindings: pods that were bound a moment ago.
         releases: what pods held that ended a moment ago.
         departures: what pods took that were deleted by force a moment ago, and may hold still.
     """
 
     bound: BoundUsage = field(default_factory=BoundUsage)
     hosts: HostUsage = field(default_factory=HostUsage)
+    bindings: RecentBindings = field(default_factory=RecentBindings)
     releases: RecentReleases = field(default_factory=RecentReleases)
     departures: RecentReleases = field(default_factory=RecentReleases)
 
@@ -61,6 +63,7 @@ class NodeStates:
         links: LinkWeights,
     ) -> None:
         self.accounts = NodeAccounts()
+        self._bindings = self.accounts.bindings
         self._releases, self._departures = self.accounts.releases, self.accounts.departures
         self._slice_mib = slice_mib
         self._clock = clock
@@ -82,7 +85,7 @@ class NodeStates:
         if self._owners.are_contested:
             self._owners.review()
         now = self._clock()
-        if self._releases.expire(node, now) | self._departures.expire(node, now):
+        if self._bindings.expire(node, now) | self._releases.expire(node, now) | self._departures.expire(node, now):
             self.invalidate(node)
         state = self._states.get(node)
         if state is None or node in self._old:
@@ -133,16 +136,17 @@ class NodeStates:
     def expire(self) -> None:
         """Invalidate the nodes that time has changed.
 
-        They have releases that a report of held slices must show by now, or cards whose owner's plugin fell silent.
+        They have pods or releases that a report of held slices must show by now, or cards whose owner's plugin fell
+        silent.
         """
         self._owners.review()
         now = self._clock()
-        self.invalidate(*self._releases.due(now), *self._departures.due(now))
+        self.invalidate(*self._bindings.due(now), *self._releases.due(now), *self._departures.due(now))
 
     def forget(self, node: NodeName) -> None:
         """Take the deletion of a node's GPUNode."""
-        self._releases.forget(node)
-        self._departures.forget(node)
+        for noted in (self._bindings, self._releases, self._departures):
+            noted.forget(node)
         self.accounts.bound.forget(node)
         self.invalidate(node)
         self._states.pop(node, None)
@@ -186,8 +190,8 @@ class NodeStates:
         """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
         if not any(map(_held_slices, node.cards)):
             return {}
-        pods = self._objects.pods_on(node.name)
-        since = [pod for uid, pod in pods.items() if self._objects.bound_at(uid) > version]
+        pods, lately = self._objects.pods_on(node.name), self._bindings.on(node.name)
+        since = [pods[uid] for uid in lately if uid in pods and self._objects.bound_at(uid) > version]
         held = [granted for pod in since if (granted := bound_usage.granted(pod)) is not None]
         return usage.total([usage.on_node(node, held), reserved]) if held else reserved
 

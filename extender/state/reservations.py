@@ -1,6 +1,8 @@
-"""The corrections to derived usage: pods that are being bound, and pods that have just ended or were deleted by force.
+"""The corrections to derived usage: pods that are being bound, and that were just bound, ended or deleted by force.
 
-`Reservations` are pods whose Binding is in flight. `RecentReleases` is what pods held until a moment ago: when a pod
+`Reservations` are pods whose Binding is in flight. `RecentBindings` are pods that the device plugin's last report of
+held slices may lack. It does not lack them for long: where a pod takes the place of one that has ended, the next report
+is equal to the last one, and is not written. `RecentReleases` is what pods held until a moment ago: when a pod
 ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
 A pod deleted by force has released nothing yet: its processes may run on. It counts until a report of held slices is
 newer than its deletion, for the device plugin reports such a pod as a holder until its processes have ended
@@ -8,7 +10,7 @@ newer than its deletion, for the device plugin reports such a pod as a holder un
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from extender.state.objects import WatchedPod
@@ -106,6 +108,43 @@ class Reservations:
         return iter([reservation for reservations in self._by_node.values() for reservation in reservations.values()])
 
 
+class RecentBindings:
+    """Pods of each node that were bound lately. Times are monotonic, in seconds."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[NodeName, dict[PodUid, float]] = {}
+        self._ends: deque[tuple[float, NodeName]] = deque()
+
+    def add(self, node: NodeName, uid: PodUid, until: float) -> None:
+        """Remember a pod until a time, which is not before the last pod's."""
+        self._by_node.setdefault(node, {})[uid] = until
+        self._ends.append((until, node))
+
+    def due(self, now: float) -> list[NodeName]:
+        """Return the nodes with pods whose time has passed since the last call."""
+        return _due(self._ends, now)
+
+    def expire(self, node: NodeName, now: float) -> bool:
+        """Forget the pods whose time has passed; return whether there were any."""
+        pods = self._by_node.get(node)
+        if pods is None:
+            return False
+        old = [uid for uid, until in pods.items() if until <= now]
+        for uid in old:
+            del pods[uid]
+        if not pods:
+            self.forget(node)
+        return bool(old)
+
+    def forget(self, node: NodeName) -> None:
+        """Forget a node's pods."""
+        self._by_node.pop(node, None)
+
+    def on(self, node: NodeName) -> Collection[PodUid]:
+        """Return the UIDs of a node's pods."""
+        return self._by_node.get(node, {}).keys()
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """What a pod held of each card from one resourceVersion to another. It is kept until a monotonic time."""
@@ -130,10 +169,7 @@ class RecentReleases:
 
     def due(self, now: float) -> list[NodeName]:
         """Return the nodes with releases whose time has passed since the last call."""
-        found = []
-        while self._ends and self._ends[0][0] <= now:
-            found.append(self._ends.popleft()[1])
-        return found
+        return _due(self._ends, now)
 
     def expire(self, node: NodeName, now: float) -> bool:
         """Forget the releases whose time has passed; return whether there were any."""
@@ -178,6 +214,13 @@ class RecentReleases:
         slices = max(0, card.held_slices - sum(less.slices for less in released))
         is_whole = card.held_whole and not any(less.wholes for less in released)
         return replace(card, held_slices=slices, held_whole=is_whole)
+
+
+def _due(ends: deque[tuple[float, NodeName]], now: float) -> list[NodeName]:
+    found = []
+    while ends and ends[0][0] <= now:
+        found.append(ends.popleft()[1])
+    return found
 
 
 def _remove(by_node: dict[NodeName, dict[PodUid, Reservation]], node: NodeName, uid: PodUid) -> None:

@@ -15,7 +15,7 @@ from extender.state.store import ObjectStore
 from vgpu.domain.grants import usage
 from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
 
-HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
+HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may lack what has changed in this time
 
 
 class StateUpdates:
@@ -136,6 +136,8 @@ class StateUpdates:
     def _put_pod(self, pod: WatchedPod, *, bound_at: int) -> None:
         before = self._objects.pods.get(pod.uid)
         self._objects.put_pod(pod, bound_at)
+        if pod.node and bound_at and (before is None or not before.node):
+            self._accounts.bindings.add(pod.node, pod.uid, self._clock() + HELD_REPORT_LAG_S)
         self._neighbours.put(pod)
         if pod.node or pod.is_terminal:
             self._reservations.end(pod.uid)

@@ -89,6 +89,18 @@ def test_a_reported_holder_and_a_pod_that_was_bound_later_add_up() -> None:
     assert cluster.states.of(NODE).cards[0].free_slices == 0
 
 
+def test_a_pod_in_the_place_of_one_that_ended_between_two_reports_counts_once() -> None:
+    """The next report is equal to the last one, so it is not written, and the last one stays as old as it is."""
+    clock = Clock()
+    cluster = Cluster(256, clock)
+    cluster.updates.upsert_pod(running("u1", 1, 1))
+    cluster.updates.upsert_gpunodes(report(1, 2))
+    cluster.updates.upsert_pod(running("u2", 1, 3))
+    cluster.updates.delete_pod(structs.replace(running("u1", 1, 4), is_terminal=True))
+    clock.seconds += HELD_REPORT_LAG_S
+    assert cluster.states.of(NODE).cards[0].free_slices == SLICES - 1
+
+
 def test_the_end_of_a_pod_that_no_report_has_shown_corrects_no_report() -> None:
     cluster = Cluster(256, Clock())
     cluster.updates.upsert_gpunodes(report(SLICES, 3))
