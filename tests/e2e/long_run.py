@@ -69,8 +69,12 @@ def finish(findings: Findings, lines: Sequence[str], out: Path) -> int:
 
 
 def exit_with(main: Callable[[], int]) -> None:
-    """End the process with the status of `main`, or with a message where it lacks programs."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    """End the process with the status of `main`, or with a message where it lacks programs.
+
+    Both signals end it, also in the background of a script, where a shell has Ctrl-C ignored.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main())
     except missing.Missing as lacking:
