@@ -18,6 +18,8 @@ from vgpu.adapters import child_process
 
 RETURN_S: Final = 30.0  # in which the next process registers
 STEADY_S: Final = 5.0  # after which the end of a process is no fault of its start
+MOST_ENDS: Final = 5  # in a period, after which the next one ends the container
+_PERIOD_S: Final = 600.0
 _END_S: Final = 8.0  # from SIGTERM; the pod has 10 s
 _POLL_S: Final = 0.05
 _PR_SET_PDEATHSIG: Final = 1
@@ -56,7 +58,7 @@ async def keep_running(
     return_s: float = RETURN_S,
     steady_s: float = STEADY_S,
 ) -> int:
-    """Run the process, again where it ends, until it fails at its start; return the exit status that it had.
+    """Run the process, again where it ends, until it fails at its start or often; return the exit status that it had.
 
     When cancelled, the process is told to end, and has ended at the return.
 
@@ -69,6 +71,7 @@ async def keep_running(
         steady_s: for which a process has to serve, or its end is a failure at its start.
     """
     within_s: float | None = None  # the first one may wait for a driver
+    ends: list[float] = []
     while True:
         async with child_process.running(
             *command, tell_to_end=Process.terminate, end_s=_END_S, pass_fds=kept_open
@@ -76,7 +79,9 @@ async def keep_running(
             served_from = await _registered(process, relay, clock, within_s)
             status = await process.wait() if served_from is not None else process.returncode
         relay.ended()
-        if served_from is None or clock() - served_from < steady_s:
+        now = clock()
+        ends = [*(at for at in ends if now - at < _PERIOD_S), now]
+        if served_from is None or now - served_from < steady_s or len(ends) > MOST_ENDS:
             return _exit_status(status)
         log.error("the serving process %s; it is started again, and the kubelet's calls wait", _words(status))
         within_s = return_s

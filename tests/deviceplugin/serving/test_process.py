@@ -53,6 +53,12 @@ async def test_a_process_that_ends_soon_after_it_has_registered_is_not_started_a
     assert relay.ends == 1
 
 
+async def test_a_process_that_ends_often_ends_the_container_so_that_the_restart_is_seen() -> None:
+    relay = Relay(is_served=True, serves=[True] * process.MOST_ENDS)
+    assert await run(relay, sys.executable, "-IS", "-c", "raise SystemExit(1)") == 1
+    assert relay.ends == process.MOST_ENDS + 1
+
+
 async def test_a_process_that_does_not_register_in_time_is_ended(tmp_path: Path) -> None:
     """The kubelet's calls wait: it does not do without an answer for longer."""
     relay = Relay(is_served=True)
