@@ -174,6 +174,12 @@ class ClusterNode:
         self.kubelet.restart()
 
 
+def serving_process(plugin: int) -> int:
+    """Return the process that serves the kubelet: the child of a device plugin's first process, which is `plugin`."""
+    (child,) = Path(f"/proc/{plugin}/task/{plugin}/children").read_text().split()
+    return int(child)
+
+
 def name(index: int) -> str:
     """Name and address of the node with this number, 1 the first."""
     return f"127.0.0.{index + 1}"

@@ -77,6 +77,13 @@ def stopped(part: ClusterPart) -> Iterator[None]:
         part.start()
 
 
+def _bytecode(work: Path) -> dict[str, str]:
+    """Return where parts write compiled modules, if this machine's settings keep programs from writing them."""
+    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        return {}
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(work / "bytecode")}
+
+
 class Maker:
     """Makes the parts of one cluster; the manifests must be applied before."""
 
@@ -86,7 +93,8 @@ class Maker:
         headers = {"Connection": "close"}
         self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), headers=headers, timeout=5)
         modules = os.pathsep.join(filter(None, (str(binaries.REPOSITORY), os.environ.get("PYTHONPATH"))))
-        self.environment = {"PYTHONPATH": modules, "TMPDIR": str(cluster.work / "tmp")}  # of each part made from now on
+        # Of each part made from now on. Modules are compiled once, as they are in the images: a restart compiles none.
+        self.environment = {"PYTHONPATH": modules, "TMPDIR": str(cluster.work / "tmp")} | _bytecode(cluster.work)
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
     @property

@@ -1,120 +1,71 @@
-"""`python -m deviceplugin`: wait for the node's lock, the driver and a usable state directory; serve until SIGTERM."""
+"""`python -m deviceplugin`: wait for the node's lock, and stand between the kubelet and the process that serves it.
 
-import asyncio
+This process loads little and does little, so that it lives on where the serving process (`deviceplugin/serving/`) is
+killed, which is then started again. SIGTERM ends both.
+"""
+
 import fcntl
-import logging
-import os
-import random
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
 
 from vgpu.adapters import extras
 
 with extras.needed("cluster", by="deviceplugin"):
-    import vgpu
-    from deviceplugin import app
-    from deviceplugin.app import PluginClocks
     from deviceplugin.driver import cdi
-    from deviceplugin.driver.discovery import DriverRoot
-    from deviceplugin.settings import PluginSettings
+    from deviceplugin.kubelet.relay import Relay
+    from deviceplugin.serving.process import keep_running
+    from deviceplugin.settings import SOCKETS, PluginSettings
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
-    from vgpu.adapters.kubernetes.client import KubernetesClient
-    from vgpu.adapters.nvml import library
-    from vgpu.adapters.nvml.session import Nvml
     from vgpu.adapters.procfs import Procfs
-    from vgpu.domain.errors import NvmlError, StateUnusable, VgpuError
     from vgpu.node.containers import state_removal
     from vgpu.node.presence import probe_files
-
-T = TypeVar("T")
-
-_RETRY_S: Final = 5.0
-
-log = logging.getLogger("deviceplugin")
 
 
 def main() -> None:
     """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(PluginSettings)
     try:
-        with _node_lock(settings.state_dir):
+        with _node_lock(settings.state_dir) as lock:
             if settings.remove_state:
                 remove_last = partial(cdi.remove, settings.cdi_dir)
                 removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos, remove_last)
                 process.run("deviceplugin", settings.log_level, removal)
                 return
-            probe_files.clear(settings.state_dir)
-            process.run("deviceplugin", settings.log_level, lambda: serve(settings))
+            sys.exit(_relay(settings, lock))
     except OSError as error:
         sys.exit(f"deviceplugin: {error}")
 
 
-async def serve(settings: PluginSettings) -> None:
-    """Serve until cancelled."""
-    kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    clocks = PluginClocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
-    with await _retried(lambda: _nvml(settings.driver_root), NvmlError, "no NVIDIA driver yet") as driver:
-        log.info("driver %s", _version(driver))
-        async with await KubernetesClient.connect(
-            kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}"
-        ) as client:
-            build = partial(app.build, settings, driver, Procfs(), client, clocks, environment=os.environ)
-            plugin = await _retried(build, StateUnusable, "no card is offered")
-            await plugin.run()
+def _relay(settings: PluginSettings, lock: int) -> int:
+    """Relay until SIGTERM, or until the serving process fails at its start; return the exit status."""
+    status = 0
 
+    async def run() -> None:
+        nonlocal status
+        relay = Relay(settings.device_plugins_dir, settings.relay_dir, SOCKETS, time.time)
+        command = (sys.executable, "-m", "deviceplugin.serving", *sys.argv[1:])
+        async with relay.running(probe_files.keep_touched(settings.relay_dir / probe_files.ALIVE)):
+            status = await keep_running(command, relay, kept_open=(lock,), clock=time.monotonic)
 
-def _nvml(root: Path) -> Nvml:
-    """Return NVML of the node's driver. Raises NvmlError."""
-    if root != Path("/") and (found := DriverRoot(root).nvml()):
-        library.load(found)
-    return Nvml()
+    process.run("deviceplugin", settings.log_level, run)
+    return status
 
 
 @contextmanager
-def _node_lock(state: Path) -> Iterator[None]:
-    """Wait while another process serves this node.
+def _node_lock(state: Path) -> Iterator[int]:
+    """Wait while another process serves this node; yield the lock's file descriptor.
 
     The end of its live streams would disconnect a plugin that had registered over them.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (state / "lock").open("w") as lock:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
-        yield
-
-
-async def _retried(attempt: Callable[[], T], errors: type[VgpuError], meaning: str) -> T:
-    """Try until there is no such error: the driver may be installed, or the state directory repaired, meanwhile."""
-    last_error = ""
-    while True:
-        try:
-            return attempt()
-        except errors as error:
-            if isinstance(error, NvmlError) and error.needs_restart:
-                raise
-            if str(error) != last_error:
-                last_error = str(error)
-                log.error("%s: %s", meaning, error)  # noqa: TRY400 - an expected failure needs no traceback
-        await asyncio.sleep(_RETRY_S)
-
-
-def _version(driver: Nvml) -> str:
-    """Return the driver's version, for people."""
-    try:
-        return driver.driver_version()
-    except NvmlError as error:
-        return f"of unknown version ({error})"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+        yield lock.fileno()
 
 
 if __name__ == "__main__":

@@ -44,6 +44,13 @@ class AllocationRecorder:
         self._wall_clock = wall_clock
         self._last: dict[str, Allocation] = {}
 
+    def recorded(self, resource: str, ids: frozenset[str], first_sent: float | None) -> Allocation | None:
+        """Return the record that a call made that is sent again; None where the call is a new one, or made none."""
+        if first_sent is None:
+            return None
+        chains = self._allocations.chains(resource, ids)
+        return chains[0][-1] if chains and chains[0][-1].created >= first_sent else None
+
     def record(self, resource: str, ids: frozenset[str], preference: Preference | None, library: str) -> Allocation:
         """Make the directory and the record of an allocation; `library` is the limiter that will be mounted."""
         expected = self._expected(resource, ids, preference)
@@ -113,13 +120,16 @@ class Allocator:
         self._injection = injection
         self._on_allocated = on_allocated
 
-    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+    def allocate(self, resource: str, ids: frozenset[str], first_sent: float | None = None) -> ContainerResponse:
         """Record an allocation and return what the container gets.
 
+        A call that was sent before (since `first_sent`, in seconds since 1970) and recorded gets its answer again.
         Where the disk is full, PreStartContainer makes the record and the files, or refuses the container.
         """
         preference = self._preferred.take(resource)
-        allocation = self._recorder.record(resource, ids, preference, self._injection.library)
+        allocation = self._recorder.recorded(resource, ids, first_sent) or self._recorder.record(
+            resource, ids, preference, self._injection.library
+        )
         try:
             self._injection.files.prepare(allocation.id)
         except OSError:

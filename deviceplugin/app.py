@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import vgpu
 from deviceplugin import installation
@@ -28,7 +28,7 @@ from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
-from deviceplugin.settings import PluginSettings
+from deviceplugin.settings import SOCKETS, PluginSettings
 from vgpu.adapters import metrics_server
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
@@ -55,6 +55,7 @@ from vgpu.node.gpunode import card_reports, gpunode_spec, gpunode_status
 from vgpu.node.gpunode.gpunode_spec import SpecHandler
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
 from vgpu.node.gpunode.status_publisher import GpuNodePublisher
+from vgpu.node.presence import probe_files
 from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
@@ -63,8 +64,6 @@ from vgpu.node.processes.process_watch import NodeKnowledge, Processes, ProcessW
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter
-
-_SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,12 @@ def build(
     *,
     search_s: float = DEADLINE_S,
     environment: Mapping[str, str] | None = None,
+    register_at: Path | None = None,
 ) -> Plugin:
     """Build a plugin, which searches for `search_s` seconds at most for the container that the kubelet admits.
 
-    `environment`: where programs and libraries of the driver may be besides the usual places.
+    `environment`: where programs and libraries of the driver may be besides the usual places. `register_at`: folder of
+    the relay's socket; None where the plugin registers with the kubelet itself.
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
     """
@@ -119,7 +120,8 @@ def build(
     injection = _injection(settings, files, library, node_driver)
     verbs = _verbs(node, injection, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
-    endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
+    folder = register_at or settings.device_plugins_dir
+    endpoints = tuple(_endpoint(folder, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
     card_health = _health(settings, node, driver, limiter, clocks)
     watching = _process_watch(settings, node, driver, processes, library)
@@ -163,7 +165,11 @@ def build(
             used.run,
             Notices(node.files, node.proven, lambda uid: _idle_warning(node.pods, uid)).run,
             *_served(settings, reader, clocks),
-            ProbeFiles(settings.state_dir, lambda: all(endpoint.stream.is_live for endpoint in endpoints)).run,
+            ProbeFiles(
+                settings.state_dir,
+                lambda: all(endpoint.stream.is_live for endpoint in endpoints),
+                lambda: register_at is None or probe_files.is_touched(register_at / probe_files.ALIVE, clocks.wall()),
+            ).run,
         ),
     )
 
@@ -237,11 +243,10 @@ def _driver_watch(
     return (DriverWatch(node_driver, node.inventory, injection.control_nodes, specification).run,)
 
 
-def _endpoint(settings: PluginSettings, resource: str, devices: DeviceLists, verbs: PluginVerbs) -> ResourceEndpoint:
-    directory, socket = settings.kubelet_dir / "device-plugins", Path("vgpushare") / _SOCKETS[resource]
-    stream = ListAndWatchStreams()
-    server = ResourceServer(directory / socket, Service(resource, devices, verbs, stream))
-    return ResourceEndpoint(stream, server, Registration(directory, resource, str(socket), stream, server.ensure))
+def _endpoint(directory: Path, resource: str, devices: DeviceLists, verbs: PluginVerbs) -> ResourceEndpoint:
+    socket, stream = SOCKETS[resource], ListAndWatchStreams()
+    server = ResourceServer(directory / socket, Service(resource, devices, verbs, stream).handlers())
+    return ResourceEndpoint(stream, server, Registration(directory, resource, socket, stream, server.ensure))
 
 
 def _heartbeat(

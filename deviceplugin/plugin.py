@@ -82,9 +82,9 @@ class PluginVerbs:
         """Answer GetPreferredAllocation."""
         return await self.preferred.prefer(resource, available, must, size)
 
-    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+    def allocate(self, resource: str, ids: frozenset[str], first_sent: float | None) -> ContainerResponse:
         """Answer Allocate."""
-        return self.allocator.allocate(resource, ids)
+        return self.allocator.allocate(resource, ids, first_sent)
 
     async def prove(self, resource: str, ids: frozenset[str]) -> object | None:
         """Answer PreStartContainer."""

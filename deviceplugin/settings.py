@@ -2,7 +2,7 @@
 
 from importlib import resources
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -14,6 +14,7 @@ from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.containers.libraries import LIBRARY
 
+SOCKETS: Final = {names.SLICE: "vgpushare/slice.sock", names.CARD: "vgpushare/card.sock"}  # below the folder
 _ARBITER = "vgpu-arbiter"
 
 
@@ -127,6 +128,16 @@ class PluginSettings(BaseSettings):
     def _check_watermark(self) -> Self:
         Watermark(self.watermark_high, self.watermark_low)  # raises ValueError
         return self
+
+    @property
+    def device_plugins_dir(self) -> Path:
+        """The kubelet's folder of device plugins' sockets."""
+        return self.kubelet_dir / "device-plugins"
+
+    @property
+    def relay_dir(self) -> Path:
+        """The folder of the sockets between the process that relays to the kubelet and the one that serves."""
+        return self.state_dir / "relay"
 
     @property
     def watermark(self) -> Watermark:

@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import uvicorn
@@ -20,6 +20,7 @@ from extender.clocks import Clocks
 from extender.history import process as history
 from extender.history.process import DrainProcess
 from extender.history.recording.recorder import HistoryRecorder
+from extender.lead import predecessor
 from extender.lead.leadership import Leadership
 from extender.lead.scheduler_lease import SchedulerLease
 from extender.protocol import client_names
@@ -56,30 +57,42 @@ class EntryInputs:
     environment: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The identities of this process, and of the one that ran in this container before and has ended, if any."""
+
+    identity: str
+    predecessor: str = ""
+
+
 async def serve(settings: ExtenderSettings, machine: EntryInputs, admin_child: AdminChild | None) -> None:
     """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease.
 
     `admin_child` is the admin's process where it was started already.
     """
-    replica = f"{settings.identity or socket.gethostname()}_{machine.new_id()}"
+    host = settings.identity or socket.gethostname()
+    replica = Replica(f"{host}_{machine.new_id()}")
     spill_bytes = settings.history_spill_mib << 20
-    with history.recorder(
-        settings.history_dir, max_bytes=spill_bytes, replica=replica, clocks=machine.clocks
-    ) as recorder:
-        await _serve(settings, machine, recorder, replica, admin_child)
+    with (
+        history.recorder(
+            settings.history_dir, max_bytes=spill_bytes, replica=replica.identity, clocks=machine.clocks
+        ) as recorder,
+        predecessor.noted(settings.history_dir, host, replica.identity) as before,
+    ):
+        await _serve(settings, machine, recorder, replace(replica, predecessor=before), admin_child)
 
 
 async def _serve(
     settings: ExtenderSettings,
     machine: EntryInputs,
     recorder: HistoryRecorder,
-    replica: str,
+    replica: Replica,
     admin_child: AdminChild | None,
 ) -> None:
     clocks = machine.clocks
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
-        seen = assembly.Observers(client, settings, clocks, machine.random, recorder, replica)
+        seen = assembly.Observers(client, settings, clocks, machine.random, recorder, replica.identity)
         log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
@@ -119,16 +132,17 @@ def _metrics(seen: Observers) -> tuple[Run, ...]:
     return (lambda: metrics_server.serve(seen.registry, address, seen.clocks.monotonic),) if address else ()
 
 
-def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Leadership:
+def _leadership(seen: Observers, scheduler: SchedulerLease, replica: Replica) -> Leadership:
     settings = seen.settings
     return Leadership(
         seen.client,
         seen.cluster.leases,
         seen.watches.pods,
         namespace=settings.namespace,
-        identity=identity,
+        identity=replica.identity,
         clock=seen.clocks.monotonic,
         now=seen.clocks.now,
+        predecessor=replica.predecessor,
         may_lead=scheduler.is_beside_leader,
     )
 

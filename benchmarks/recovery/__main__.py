@@ -29,7 +29,9 @@ from cluster.scheduler_replicas import two_replicas
 
 SOURCES: Final = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 GIVE_UP_S: Final = 150.0
-OF_NODE: Final = frozenset({"device plugin killed", "device plugin stopped", "node rebooted"})
+OF_NODE: Final = frozenset(
+    {"device plugin killed", "device plugin's container killed", "device plugin stopped", "node rebooted"}
+)
 
 _QUIET_S: Final = 4.0
 _USUAL: Final = 3  # Bindings to each node
@@ -76,6 +78,7 @@ def measured(cluster: GpuCluster, wanted: Sequence[str], rounds: int) -> Iterato
         "extender killed": faults.extender_killed,
         "extender stopped": faults.extender_stopped,
         "device plugin killed": faults.plugin_killed,
+        "device plugin's container killed": faults.plugin_container_killed,
         "device plugin stopped": faults.plugin_stopped,
         "node rebooted": faults.node_rebooted,
     }

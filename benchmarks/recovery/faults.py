@@ -37,8 +37,21 @@ def extender_stopped(cluster: GpuCluster) -> Injected:
 
 
 def plugin_killed(cluster: GpuCluster) -> Injected:
-    """Kill a device plugin, and start it again."""
-    return _ended(cluster.plugins[0].process, signal.SIGKILL)
+    """Kill the process of a device plugin that serves the kubelet; the container's first process starts it again."""
+    return _serving_killed(cluster.plugins[0].process.pid)
+
+
+def _serving_killed(first: int) -> Injected:
+    began = time.time()
+    os.kill(nodes.serving_process(first), signal.SIGKILL)
+    return Injected(began, time.time())
+
+
+def plugin_container_killed(cluster: GpuCluster) -> Injected:
+    """Kill both processes of a device plugin, as when its container exceeds its memory, and start it again."""
+    first = cluster.plugins[0].process
+    os.kill(nodes.serving_process(first.pid), signal.SIGKILL)
+    return _ended(first, signal.SIGKILL)
 
 
 def plugin_stopped(cluster: GpuCluster) -> Injected:

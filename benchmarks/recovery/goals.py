@@ -23,6 +23,7 @@ GOALS: Final = {
     "leader of two replicas killed": RecoveryGoal(None),
     "leader of two replicas stopped": RecoveryGoal(None),
     "device plugin killed": RecoveryGoal(None),
+    "device plugin's container killed": RecoveryGoal(None, None),
     "device plugin stopped": RecoveryGoal(None),
     "node rebooted": RecoveryGoal(None, None),
 }

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from cluster import api
+from cluster import api, wait
 from cluster.cluster import GpuCluster
 from vgpu.domain import names
 
@@ -22,6 +22,8 @@ ADDED_MIB: Final = 256
 
 _PERIOD_S: Final = 0.4
 _MOST: Final = 24
+_END_S: Final = 60.0
+_NUMBERS: Final = itertools.count()  # pods of the last fault may be there still: a name is used once
 _PAUSE: Final = {"name": "main", "image": "docker.io/local/pause:1", "command": ["/pause"]}
 _FAILURES: Final = (api.RequestRefused, httpx.HTTPError, OSError)
 
@@ -36,7 +38,10 @@ def spec(**more: Any) -> Document:
 
 @contextmanager
 def come_and_go(cluster: GpuCluster) -> Iterator[None]:
-    """Create a small pod every 0.4 s, spread over nodes, and delete the oldest that did not fail."""
+    """Create a small pod every 0.4 s, spread over nodes, and delete the oldest that did not fail.
+
+    At the end all are deleted: pods that stay on one node would make `spread` choose the other node for ever.
+    """
     ended = threading.Event()
     thread = threading.Thread(target=_until_ended, args=(cluster, ended))
     thread.start()
@@ -45,15 +50,15 @@ def come_and_go(cluster: GpuCluster) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+        cluster.api.delete(PODS)
+    wait.until(lambda: not listed(cluster), "the end of the pods of this fault", _END_S)
 
 
 def _until_ended(cluster: GpuCluster, ended: threading.Event) -> None:
     here: deque[str] = deque()
-    for number in itertools.count():
-        if ended.wait(_PERIOD_S):
-            return
+    while not ended.wait(_PERIOD_S):
         with suppress(*_FAILURES):
-            _step(cluster, here, f"s{number}")
+            _step(cluster, here, f"s{next(_NUMBERS)}")
 
 
 def _step(cluster: GpuCluster, here: deque[str], name: str) -> None:

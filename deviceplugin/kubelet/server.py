@@ -1,4 +1,7 @@
-"""The kubelet's DevicePlugin service: a gRPC server for each resource, which hands the calls to the `KubeletVerbs`."""
+"""The kubelet's DevicePlugin service: a gRPC server for each resource, which hands the calls to the `KubeletVerbs`.
+
+A call that the relay sends again, because its answer was lost with another process, says when it was sent first.
+"""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
@@ -11,14 +14,32 @@ from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from deviceplugin.kubelet.messages import ContainerResponse, Device
 from deviceplugin.kubelet.registration import ListAndWatchStreams
 
-_SERVICE: Final = "v1beta1.DevicePlugin"
-_OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID
+PLUGIN_SERVICE: Final = "v1beta1.DevicePlugin"
+OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID
 _GRACE_S: Final = 0.5
 _HEALTH: Final = {True: "Healthy", False: "Unhealthy"}
 
 log = logging.getLogger(__name__)
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class SentBefore:
+    """The gRPC metadata of a call that was sent before and got no answer: the seconds since 1970 of the first time."""
+
+    Metadata = tuple[tuple[str, str], ...]
+    _KEY: Final = "vgpu-first-sent"
+
+    @classmethod
+    def metadata(cls, first_sent: float) -> Metadata:
+        """Return the metadata of a call that was sent before."""
+        return ((cls._KEY, repr(first_sent)),)
+
+    @classmethod
+    def of(cls, context: Context) -> float | None:
+        """Return when a call was sent first; None where it was sent once."""
+        found = next((value for key, value in context.invocation_metadata() or () if key == cls._KEY), None)
+        return None if found is None else float(found)
 
 
 class Devices(Protocol):
@@ -37,8 +58,8 @@ class KubeletVerbs(Protocol):
     async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
         """Answer GetPreferredAllocation: the IDs to prefer."""
 
-    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
-        """Answer Allocate."""
+    def allocate(self, resource: str, ids: frozenset[str], first_sent: float | None) -> ContainerResponse:
+        """Answer Allocate, which another process may have answered without effect since `first_sent`."""
 
     async def prove(self, resource: str, ids: frozenset[str]) -> object | None:
         """Answer PreStartContainer: None, or a refusal whose text the kubelet shows."""
@@ -86,10 +107,11 @@ class Service:
         containers = [api.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
         return api.PreferredAllocationResponse(container_responses=containers)
 
-    async def allocate(self, request: api.AllocateRequest, _: Context) -> api.AllocateResponse:
+    async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate."""
+        first_sent = SentBefore.of(context)
         answers = [
-            self._verbs.allocate(self._resource, frozenset(container_request.devices_ids))
+            self._verbs.allocate(self._resource, frozenset(container_request.devices_ids), first_sent)
             for container_request in request.container_requests
         ]
         return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
@@ -101,13 +123,26 @@ class Service:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
         return api.PreStartContainerResponse()
 
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """Return the calls as gRPC's handlers."""
+        methods: dict[str, Any] = {
+            "GetDevicePluginOptions": _unary(self.options, api.Empty.FromString),
+            "GetPreferredAllocation": _unary(self.prefer, api.PreferredAllocationRequest.FromString),
+            "Allocate": _unary(self.allocate, api.AllocateRequest.FromString),
+            "PreStartContainer": _unary(self.prestart, api.PreStartContainerRequest.FromString),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                self.list_and_watch, request_deserializer=api.Empty.FromString, response_serializer=_serialize
+            ),
+        }
+        return grpc.method_handlers_generic_handler(PLUGIN_SERVICE, methods)
+
 
 class ResourceServer:
     """Serves one resource on a socket in the plugin's directory below the kubelet's."""
 
-    def __init__(self, socket: Path, service: Service) -> None:
+    def __init__(self, socket: Path, handlers: grpc.GenericRpcHandler) -> None:
         self._socket = socket
-        self._service = service
+        self._handlers = handlers
         self._server: grpc.aio.Server | None = None
 
     async def ensure(self) -> None:
@@ -117,30 +152,17 @@ class ResourceServer:
         await self.stop()
         self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         self._socket.unlink(missing_ok=True)
-        server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((_handlers(self._service),))
+        server = grpc.aio.server(options=OPTIONS)
+        server.add_generic_rpc_handlers((self._handlers,))
         server.add_insecure_port(f"unix:{self._socket}")
         await server.start()
         self._server = server
 
-    async def stop(self) -> None:
-        """Stop serving, which ends the kubelet's stream."""
+    async def stop(self, grace_s: float | None = _GRACE_S) -> None:
+        """Stop serving, which ends the kubelet's stream; calls have `grace_s` to end."""
         if self._server is not None:
-            await self._server.stop(_GRACE_S)
+            await self._server.stop(grace_s)
             self._server = None
-
-
-def _handlers(service: Service) -> grpc.GenericRpcHandler:
-    methods: dict[str, Any] = {
-        "GetDevicePluginOptions": _unary(service.options, api.Empty.FromString),
-        "GetPreferredAllocation": _unary(service.prefer, api.PreferredAllocationRequest.FromString),
-        "Allocate": _unary(service.allocate, api.AllocateRequest.FromString),
-        "PreStartContainer": _unary(service.prestart, api.PreStartContainerRequest.FromString),
-        "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-            service.list_and_watch, request_deserializer=api.Empty.FromString, response_serializer=_serialize
-        ),
-    }
-    return grpc.method_handlers_generic_handler(_SERVICE, methods)
 
 
 def _unary(method: Any, decode: Callable[[bytes], Any]) -> Any:

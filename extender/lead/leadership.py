@@ -2,7 +2,8 @@
 
 A new holder lists the pods again before it binds, because its watch may lag behind the last holder's Bindings. Where
 the last holder did not release the Lease, one of its Bindings may still be carried out: then the new holder first waits
-until the last of them has expired, counted from the end of the last holder's Lease. A holder that cannot renew the
+until the last of them has expired, counted from the end of the last holder's Lease, or of its process where that is
+known to have ended, which frees the Lease at once. A holder that cannot renew the
 Lease stops binding when the Lease's duration is over by the holder's own clock, counted from before the last renewal.
 """
 
@@ -46,11 +47,13 @@ class Leadership:
         identity: str,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        predecessor: str = "",
         may_lead: Callable[[], bool] = lambda: True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`identity` must be unique to this process: two holders of one name would both lead.
 
+        `predecessor` is the identity of a process that is known to have ended (`predecessor.py`).
         `may_lead` says whether this replica may take a Lease that it does not hold.
         """
         self._client = client
@@ -60,6 +63,7 @@ class Leadership:
         self._identity = identity
         self._clock = clock
         self._now = now
+        self._predecessor = predecessor
         self._may_lead = may_lead
         self._sleep = sleep
         self._held_until = float("-inf")
@@ -81,7 +85,7 @@ class Leadership:
         """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
         while True:
             self._note_rival(self._leases.holder(LEASE))
-            if self._holds() or (self._may_lead() and not self._leases.is_fresh(LEASE)):
+            if self._holds() or (self._may_lead() and self._is_free()):
                 async with self._renewing:
                     if not self._has_resigned:
                         await self._renew()
@@ -133,6 +137,13 @@ class Leadership:
             self._has_rival = True
             self._lose()
 
+    def _is_free(self) -> bool:
+        """Whether no process can hold the Lease, as far as the watch shows."""
+        return not self._leases.is_fresh(LEASE) or self._has_ended(self._leases.holder(LEASE))
+
+    def _has_ended(self, holder: str) -> bool:
+        return bool(holder) and holder == self._predecessor
+
     def _is_own(self, previous: lease.LeaseRecord | None) -> bool:
         """Whether no other replica can have held the Lease since this one's last renewal."""
         found = (previous.holder, previous.transitions) if previous else None
@@ -149,7 +160,9 @@ class Leadership:
             self._handover.cancel()
 
     def _is_expired(self, read: lease.LeaseRecord) -> bool:
-        """Return whether the watch has shown the very record just read, unchanged, for its duration."""
+        """Return whether the holder has ended, or the watch has shown the very record just read for its duration."""
+        if self._has_ended(read.holder):
+            return True
         watched = self._leases.get(LEASE)
         if watched is None or watched.holder != read.holder:
             return False
@@ -176,7 +189,7 @@ class Leadership:
 
         A holder sends none once its Lease has ended by its own clock, which is no later than by this replica's.
         """
-        if self._expired_at is None:  # a Lease that was deleted, or taken by a request without an answer
+        if self._expired_at is None:  # the holder has ended, or the Lease was deleted or taken without an answer
             return REQUEST_EXPIRY_S
         return max(0.0, self._expired_at + REQUEST_EXPIRY_S - self._clock())
 

@@ -1,6 +1,7 @@
 """The program as it is started, over the simulated driver."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import shutil
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from deviceplugin.serving.process import STEADY_S
 from simgpu import build, state_directory
 from tests.deviceplugin.conftest import World, settings_of
-from tests.vgpu.node.builders import NODE
+from tests.vgpu.node.builders import NODE, uuid
 from vgpu.domain import names
+from vgpu.domain.quantity import MIB
 
 VERSION = "580.95.05"  # of the simulated driver
 
@@ -66,13 +69,13 @@ async def start(idle_world: World) -> AsyncIterator[Start]:
 
 async def test_a_second_copy_waits_and_takes_over(idle_world: World, start: Start) -> None:
     first = await start()
-    await idle_world.until_registered(within_s=20)
+    await idle_world.until_registered(within_s=40)
     second = await start()
     await asyncio.sleep(1.5)
     assert len(idle_world.kubelet.registrations) == 2
     first.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(first.wait(), 10) == 0
-    await idle_world.until(lambda: len(idle_world.kubelet.registrations) == 4, within_s=20)
+    await idle_world.until(lambda: len(idle_world.kubelet.registrations) == 4, within_s=40)
     await idle_world.until_registered()
     assert second.returncode is None
 
@@ -83,12 +86,57 @@ async def test_a_stopped_plugin_releases_its_lease(idle_world: World, start: Sta
         return record is not None and record.holder == name
 
     process = await start()
-    await idle_world.until(lambda: holder_is(NODE), within_s=20)
+    await idle_world.until(lambda: holder_is(NODE), within_s=40)
     process.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(process.wait(), 10) == 0
     assert await holder_is("")
     _, stderr = await process.communicate()
     assert b"Traceback" not in stderr
+
+
+async def test_no_pod_fails_while_the_serving_process_is_killed(idle_world: World, start: Start) -> None:
+    """The kubelet keeps its streams, and its calls wait until the next process serves."""
+    cards = state_directory.make_cards(2, memory_mib=2048)
+    known = [dataclasses.replace(card, uuid=uuid(n)) for n, card in enumerate(cards)]
+    state_directory.write_cards(idle_world.directory / "simgpu", known)
+    first = await start()
+    await idle_world.until_registered(within_s=40)
+    before = await idle_world.run("before")
+    await asyncio.sleep(STEADY_S)
+    pods = [await idle_world.create(f"p{n}", gpus=n) for n in range(2)]
+    os.kill(_child(first.pid), signal.SIGKILL)
+    for pod in pods:
+        async with asyncio.timeout(20):
+            await idle_world.kubelet.admit(pod)
+        await idle_world.kubelet.start_container(pod)
+    await idle_world.kubelet.start_container(before)
+    assert {idle_world.limits(pod).cards[0].memory_bytes for pod in (before, *pods)} == {1024 * MIB}
+    assert sorted(idle_world.kubelet.registrations) == [names.CARD, names.SLICE]
+    first.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(first.wait(), 10) == 0
+
+
+async def test_when_the_first_process_is_killed_the_lease_is_released_and_another_copy_takes_over(
+    idle_world: World, start: Start
+) -> None:
+    async def is_released() -> bool:
+        record = await idle_world.lease()
+        return record is not None and not record.holder
+
+    first = await start()
+    await idle_world.until_registered(within_s=40)
+    serving = _child(first.pid)
+    first.kill()
+    await idle_world.until(is_released, within_s=40)
+    await idle_world.until(lambda: not Path(f"/proc/{serving}").exists(), within_s=40)
+    await start()
+    await idle_world.until(lambda: len(idle_world.kubelet.registrations) == 4, within_s=40)
+
+
+def _child(pid: int) -> int:
+    """The process that serves, which the first one has started."""
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +155,7 @@ async def test_cards_that_answer_are_offered_while_another_fails(idle_world: Wor
     broken, works = state_directory.make_cards(2, memory_mib=2048)
     state_directory.inject_faults(idle_world.directory / "simgpu", (f"*@{broken.uuid}", 999))
     await start("--health-period=0.1")
-    await idle_world.until_registered(within_s=20)
+    await idle_world.until_registered(within_s=40)
     clients = idle_world.kubelet.clients
     assert clients[names.CARD].healthy == {works.uuid}
     state_directory.inject_faults(idle_world.directory / "simgpu")
@@ -136,7 +184,7 @@ async def test_without_the_toolkit_the_driver_comes_from_the_nodes_root(idle_wor
 async def test_a_plugin_whose_driver_was_replaced_ends_so_that_it_is_restarted(idle_world: World, start: Start) -> None:
     """The container's libnvidia-ml is that of the former driver until the container is restarted."""
     process = await start("--health-period=0.1")
-    await idle_world.until_registered(within_s=20)
+    await idle_world.until_registered(within_s=40)
     state_directory.inject_faults(idle_world.directory / "simgpu", ("nvmlInit_v2", 18))
     state_directory.reload_driver(idle_world.directory / "simgpu")
     _, stderr = await asyncio.wait_for(process.communicate(), 20)

@@ -57,6 +57,7 @@ def victims(cluster: ChaosCluster) -> dict[str, list[process.ClusterProcess]]:
 def _kill(kind: str) -> Inject:
     def inject(cluster: ChaosCluster, chance: random.Random) -> None:
         victim = chance.choice(victims(cluster)[kind])
+        _signal_serving(kind, victim, signal.SIGKILL)
         victim.kill()
         time.sleep(_RESTART_S)
         victim.start()
@@ -67,11 +68,18 @@ def _kill(kind: str) -> Inject:
 def _pause(kind: str) -> Inject:
     def inject(cluster: ChaosCluster, chance: random.Random) -> None:
         victim = chance.choice(victims(cluster)[kind])
-        victim.signal(signal.SIGSTOP)
-        time.sleep(chance.choice(_STOPPED_S))
-        victim.signal(signal.SIGCONT)
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            _signal_serving(kind, victim, number)
+            victim.signal(number)
+            time.sleep(chance.choice(_STOPPED_S) if number is signal.SIGSTOP else 0)
 
     return inject
+
+
+def _signal_serving(kind: str, victim: process.ClusterProcess, number: signal.Signals) -> None:
+    """Signal the second process of a device plugin too: a container is killed, and hangs, as a whole."""
+    if kind == "plugin":
+        os.kill(nodes.serving_process(victim.pid), number)
 
 
 def kill_arbiter(cluster: ChaosCluster, chance: random.Random) -> None:

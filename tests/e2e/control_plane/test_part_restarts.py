@@ -1,14 +1,18 @@
 """Parts of vgpushare that are stopped, killed and started again."""
 
 import collections
+import os
 import random
+import signal
 import threading
 import time
 
 import pytest
 
 from cluster import progress, wait
+from cluster.nodes import serving_process
 from cluster.parts import stopped
+from deviceplugin.serving.process import STEADY_S
 from tests.e2e import audit, checkpoint
 from tests.e2e.churn import (
     PAUSE,
@@ -45,6 +49,24 @@ def test_without_the_webhook_gpu_pods_wait_and_other_pods_start(namespace: PodNa
     namespace.create(small("runs", gpu_mem=1024))
     namespace.running("runs")
     assert namespace.phases() == {"waits": "Pending", "handmade": "Pending", "plain": "Running", "runs": "Running"}
+
+
+def test_no_pod_fails_while_the_process_that_serves_the_kubelet_is_killed(namespace: PodNamespace) -> None:
+    """The container's first process keeps the kubelet's streams, and the kubelet's calls wait for the next process."""
+    cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
+    with churn(namespace) as created:
+        for plugin in cluster.plugins * 2:
+            count = len(created)
+            namespace.until(lambda: len(created) > count + 6, "pods are created")  # noqa: B023 - asked at once
+            os.kill(serving_process(plugin.process.pid), signal.SIGKILL)
+            time.sleep(wait.allowed(STEADY_S))
+        for node in cluster.nodes:
+            checkpoint.assert_no_slice_twice(node)
+    bound = audit.bound_at(cluster.control.audit, since, namespace.name)
+    failed = audit.failed(cluster.control.audit, since, namespace.name)
+    progress.say(f"serving processes killed in a churn: {len(failed)} of {len(bound)} pods failed")
+    assert not failed
+    assert all(plugin.process.running() for plugin in cluster.plugins)
 
 
 def test_a_killed_plugin_fails_only_pods_bound_before_its_lease_expired(namespace: PodNamespace) -> None:

@@ -28,7 +28,7 @@ class Relists:
 class Candidate:
     """One replica; its sleeps return at once and are recorded."""
 
-    def __init__(self, world: World, identity: str) -> None:
+    def __init__(self, world: World, identity: str, predecessor: str = "") -> None:
         self.pods = Relists()
         self.slept: list[float] = []
         self.leadership = Leadership(
@@ -39,6 +39,7 @@ class Candidate:
             identity=identity,
             clock=world.clock,
             now=lambda: datetime.now(UTC),
+            predecessor=predecessor,
             sleep=self._sleep,
         )
 
@@ -67,6 +68,27 @@ async def test_the_first_replica_binds_at_once_and_the_second_does_not(world: Wo
     assert first.slept == []
     assert (await second.renew()).startswith("NotLeader")
     assert await first.renew() == ""
+
+
+async def test_the_lease_of_a_process_that_has_ended_is_taken_at_once_and_its_bindings_are_waited_for(
+    world: World,
+) -> None:
+    killed, following = Candidate(world, "a"), Candidate(world, "b", predecessor="a")
+    await killed.renew()
+    await until_watched(world, "a")
+    running = asyncio.create_task(following.leadership.run())
+    await world.until(lambda: not following.leadership.refusal())
+    running.cancel()
+    assert REQUEST_EXPIRY_S in following.slept
+    assert following.pods.count == 1
+    assert leadership.LOOK_S not in following.slept
+
+
+async def test_the_end_of_a_process_frees_no_lease_that_another_replica_holds(world: World) -> None:
+    other, following = Candidate(world, "c"), Candidate(world, "b", predecessor="a")
+    await other.renew()
+    await until_watched(world, "c")
+    assert (await following.renew()).startswith("NotLeader")
 
 
 async def test_taking_over_an_expired_lease_waits_and_lists_again(world: World) -> None:

@@ -25,7 +25,7 @@ def passes(probe: str, folder: Path) -> bool:
 
 def test_a_plugin_is_ready_while_it_is_registered(tmp_path: Path) -> None:
     registered = True
-    files = ProbeFiles(tmp_path, lambda: registered)
+    files = ProbeFiles(tmp_path, lambda: registered, lambda: True)
     assert not passes("readinessProbe", tmp_path)
     files.step()
     assert passes("readinessProbe", tmp_path)
@@ -40,5 +40,22 @@ def test_a_plugin_is_alive_while_it_waits_for_a_driver_and_while_its_loop_runs(t
     assert not passes("livenessProbe", tmp_path)
     probe_files.clear(tmp_path)
     assert passes("livenessProbe", tmp_path)
-    ProbeFiles(tmp_path, lambda: False).step()
+    ProbeFiles(tmp_path, lambda: False, lambda: True).step()
     assert passes("livenessProbe", tmp_path)
+
+
+def test_a_plugin_is_not_alive_when_the_process_that_relays_hangs(tmp_path: Path) -> None:
+    """The one that serves the kubelet would go on without a call, while the kubelet waits in one for ever."""
+    for name in ("alive", "relays"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1, 1))
+    files = ProbeFiles(tmp_path, lambda: True, lambda: probe_files.is_touched(tmp_path / "relays", now=100))
+    files.step()
+    assert not passes("livenessProbe", tmp_path)
+    os.utime(tmp_path / "relays", (90, 90))
+    files.step()
+    assert passes("livenessProbe", tmp_path)
+
+
+def test_a_file_that_was_never_touched_is_not_touched_lately(tmp_path: Path) -> None:
+    assert not probe_files.is_touched(tmp_path / "relays", now=0)
