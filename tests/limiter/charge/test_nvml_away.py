@@ -112,7 +112,6 @@ def test_another_program_in_the_process_begins_without_charge(container: Contain
     assert container.used_mib() == container.world.mib_used()
 
 
-@pytest.mark.xfail(strict=True, reason="memory whose owner has ended is charged to its importer by NVML only")
 @pytest.mark.parametrize("start", ["nvmlInit", "later"])
 def test_imported_memory_whose_owner_has_ended(container: Container, start: str) -> None:
     """The importer keeps it on the card: only NVML would say so, but the limit holds all the same.

@@ -8,7 +8,8 @@
  * happen in the same hold of LOCK_REGION. */
 static void release_freed(struct physical_memory change) {
     if (change.pool) {
-        release_shared_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        release_shared(
+            (struct pending_export_end){change.pool, change.card, change.bytes, change.bytes, 0, END_OF_POOL});
         return;
     }
     if (change.is_exported) reconcile_others();
