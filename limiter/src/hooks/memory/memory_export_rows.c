@@ -30,6 +30,10 @@ uint64_t memory_export_rows_group(uint64_t number) {
     return hash_mix(process, number) | 1;
 }
 
+uint64_t memory_export_rows_physical_group(uint64_t number) {
+    return memory_export_rows_group(number | 1ULL << 63); /* unlike any number of an IPC handle's chunk */
+}
+
 /* The caller holds LOCK_REGION. */
 static bool add_locked(struct region *region, struct region_memory_export *row, uint64_t claimed) {
     int slot = container_claim_slot(region);
@@ -42,14 +46,14 @@ static bool add(struct region_memory_export *row, uint64_t claimed) {
     return region && add_locked(region, row, claimed);
 }
 
-static void note_incomplete(void) {
+void memory_export_rows_note_missing(void) {
     struct region *region = container_region();
     if (region) memory_exports_note_incomplete(region);
 }
 
 void memory_export_rows_add(struct region_memory_export row) {
     row.role = MEMORY_EXPORTER;
-    if (!add(&row, 0)) note_incomplete();
+    if (!add(&row, 0)) memory_export_rows_note_missing();
 }
 
 static bool is_incomplete(void) {
@@ -85,7 +89,7 @@ bool memory_export_rows_charge(struct region_memory_export *row, const uint8_t u
     row->role = MEMORY_IMPORTER;
     row->group = row->key | 1;
     if (!add(row, 0)) {
-        note_incomplete();
+        memory_export_rows_note_missing();
         row->group = 0;
     }
     if (reconcile_own(uuid, OWN_CALL)) return true;

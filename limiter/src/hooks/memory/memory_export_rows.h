@@ -15,6 +15,9 @@ uint64_t memory_export_rows_key(const void *handle, size_t size);
 /* A number that identifies memory in every process; `number` is this process's own for it. Never 0. */
 uint64_t memory_export_rows_group(uint64_t number);
 
+/* The same for physical memory, by its memory number (books/physical/references.h). */
+uint64_t memory_export_rows_physical_group(uint64_t number);
+
 /* Adds a row of an exporter. Without one, importers are charged what NVML says. */
 void memory_export_rows_add(struct region_memory_export row);
 
@@ -37,6 +40,9 @@ enum join_state memory_export_rows_join(uint64_t key, struct region_memory_expor
  * fails and the table is full, or the container is over its limit: the caller undoes the import, and drops the group.
  */
 bool memory_export_rows_charge(struct region_memory_export *row, const uint8_t uuid[UUID_SIZE]);
+
+/* Notes that memory was exported or imported which cannot have a row. */
+void memory_export_rows_note_missing(void);
 
 /* Takes a reference of this process away, after it has closed the memory. */
 void memory_export_rows_drop(uint64_t group);
