@@ -250,11 +250,11 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
     return true;
 }
 
-bool account_add_memory_export(struct region *region, const struct region_memory_export *row, uint64_t claimed) {
+bool account_add_memory_export(struct region *region, const struct region_memory_export *row) {
     int slot = (int)row->slot, card = (int)row->card;
     if (!is_valid_slot(slot) || !is_valid_card(card) || !memory_exports_add(region, row)) return false;
-    set_charges(region, slot, card, saturating_sub(region->slots[slot].used[card], claimed),
-                orphaned_bytes(region, card, NO_SLOT));
+    if (!memory_exports_has_exporter(region, row->group))
+        set_charges(region, slot, card, region->slots[slot].used[card], orphaned_bytes(region, card, NO_SLOT));
     return true;
 }
 
@@ -283,8 +283,8 @@ void account_end_memory_export(struct region *region, int slot, uint64_t group, 
 
 void account_drop_memory_import(struct region *region, int slot, uint64_t group) {
     if (!is_valid_slot(slot)) return;
-    bool had_rows = memory_exports_drop(region, slot, group);
-    release_after_rows(region, slot, NO_CARD, 0, had_rows);
+    bool has_ended = memory_exports_drop(region, slot, group);
+    release_after_rows(region, slot, NO_CARD, 0, has_ended && !memory_exports_has_exporter(region, group));
 }
 
 bool account_has_orphaned_memory(const struct region *region, int card) {

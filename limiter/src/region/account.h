@@ -99,9 +99,9 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
  * still hold is charged at every moment. Nothing is taken back where `card` is not valid. */
 void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes);
 
-/* Adds a row of region/memory_exports.h, and takes back `claimed` bytes that its process was charged ahead. Returns
- * false and changes nothing where the table is full. */
-bool account_add_memory_export(struct region *region, const struct region_memory_export *row, uint64_t claimed);
+/* Adds a row of region/memory_exports.h. Returns false and changes nothing where the table is full. Memory that the row
+ * shows to be orphaned is charged without a limit. */
+bool account_add_memory_export(struct region *region, const struct region_memory_export *row);
 
 /* Ends a process's export of a group and takes back a charge of `bytes` in one step, so that memory which importers
  * still hold is charged at every moment. Nothing is taken back where `card` is not valid. */

@@ -36,8 +36,10 @@ bool memory_exports_any(const struct region *region) { return high_of(region) !=
 
 bool memory_exports_find(const struct region *region, uint64_t key, struct region_memory_export *found) {
     for (uint32_t i = 0; i < high_of(region); i++) {
-        *found = region->memory_exports.rows[i];
-        if (is_used(found) && found->key == key) return true;
+        const struct region_memory_export *row = &region->memory_exports.rows[i];
+        if (row->key != key || !is_used(row)) continue;
+        *found = *row;
+        return true;
     }
     return false;
 }

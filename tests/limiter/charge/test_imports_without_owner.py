@@ -1,5 +1,7 @@
 """Memory that a process has imported stays charged, once, when its owner ends or frees it, whether NVML answers or not."""
 
+import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -198,3 +200,45 @@ def test_memory_opened_by_a_handle_ends_with_the_context(scene: Scene, reset: st
     scene.kill(owner, other)
     assert scene.held() == SIZE_MIB
     assert scene.charged() in {SIZE_MIB, SIZE_MIB + CONTEXT_MIB}  # the context's size, until NVML answers
+
+
+SERVE = """
+def serve(path, rounds):
+    for number in range(rounds):
+        pointer = alloc((2 + 4 * (number % 5)) << 20)[1]
+        with open(path + '.new', 'w') as file:
+            file.write(ipc.export(pointer)[1])
+        os.rename(path + '.new', path)
+        if number % 3: free(pointer)
+def use(path, rounds):
+    held = []
+    for number in range(rounds):
+        result, pointer = ipc.take(open(path).read()) if os.path.exists(path) else (1, 0)
+        if result == 0: held.append(pointer)
+        if len(held) > 2 or number % 2: held and ipc.close(held.pop(0))
+"""
+
+
+@pytest.mark.parametrize("scene", ["ipc"], indirect=True)
+@pytest.mark.parametrize("victim", ["owner", "importer"])
+def test_processes_killed_at_any_moment_leave_what_is_held(scene: Scene, victim: str) -> None:
+    """Whatever they did at that moment: NVML fails while they share, so only the region's rows can be right."""
+    chance, witness, path = random.Random(41), scene.process(), next(scene.paths)
+    for _ in range(4):
+        state_directory.inject_faults(scene.container.world.state)
+        sessions = {name: scene.process() for name in ("owner", "importer")}
+        for session in sessions.values():
+            session(f"exec({SERVE!r}, globals())")
+        scene.nvml_fails()
+        sessions["owner"].tell(f"serve('{path}', 12)")
+        sessions["importer"].tell(f"use('{path}', 60)")
+        time.sleep(chance.uniform(0, 0.03))
+        killed = sessions.pop(victim)
+        killed.kill()
+        (other,) = sessions.values()
+        other.answer()
+        scene.contexts -= 1
+        assert witness(f"alloc({2 * LIMIT_MIB * MIB})")[0] == OUT_OF_MEMORY
+        assert scene.charged() == scene.held()
+        scene.kill(other, witness)
+        assert (scene.charged(), scene.held()) == (0, 0)

@@ -59,7 +59,7 @@ class Exports(RuleBasedStateMachine):
         return Row(group, group, size_of(group), self.card, self._slot(pid), role)
 
     def _add(self, row: Row) -> None:
-        assert self.pure.account_add_memory_export(self.region, ctypes.byref(row), U64(0))
+        assert self.pure.account_add_memory_export(self.region, ctypes.byref(row))
 
     def _holders(self, group: int) -> list[int]:
         exporters = [self.exporter[group]] if group in self.exporter else []
@@ -174,7 +174,7 @@ def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
 
 
 def added(pure: ctypes.CDLL, place: ctypes.c_void_p, row: Row) -> bool:
-    return bool(pure.account_add_memory_export(place, ctypes.byref(row), U64(0)))
+    return bool(pure.account_add_memory_export(place, ctypes.byref(row)))
 
 
 def test_a_full_table_refuses_further_rows_until_one_ends(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:

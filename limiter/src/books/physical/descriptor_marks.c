@@ -26,8 +26,9 @@ bool descriptor_marks_put(int descriptor, uint64_t mark) {
 }
 
 static const char *skip_word(const char *text) {
-    text += strcspn(text, " \n");
-    return text + strspn(text, " ");
+    while (*text && *text != ' ' && *text != '\n') text++;
+    while (*text == ' ') text++;
+    return text;
 }
 
 static uint64_t mark_in(const char *lock) {

@@ -35,15 +35,15 @@ uint64_t memory_export_rows_physical_group(uint64_t number) {
 }
 
 /* The caller holds LOCK_REGION. */
-static bool add_locked(struct region *region, struct region_memory_export *row, uint64_t claimed) {
+static bool add_locked(struct region *region, struct region_memory_export *row) {
     int slot = container_claim_slot(region);
     row->slot = (uint32_t)slot;
-    return slot >= 0 && account_add_memory_export(region, row, claimed);
+    return slot >= 0 && account_add_memory_export(region, row);
 }
 
-static bool add(struct region_memory_export *row, uint64_t claimed) {
+static bool add(struct region_memory_export *row) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
-    return region && add_locked(region, row, claimed);
+    return region && add_locked(region, row);
 }
 
 void memory_export_rows_note_missing(void) {
@@ -53,7 +53,7 @@ void memory_export_rows_note_missing(void) {
 
 void memory_export_rows_add(struct region_memory_export row) {
     row.role = MEMORY_EXPORTER;
-    if (!add(&row, 0)) memory_export_rows_note_missing();
+    if (!add(&row)) memory_export_rows_note_missing();
 }
 
 static bool is_incomplete(void) {
@@ -73,7 +73,7 @@ void memory_export_rows_end(uint64_t group, int card, uint64_t bytes, uint64_t m
 static enum join_state join_locked(struct region *region, uint64_t key, struct region_memory_export *row) {
     if (!memory_exports_find(region, key, row)) return IMPORT_UNKNOWN;
     row->role = MEMORY_IMPORTER;
-    if (!add_locked(region, row, 0)) return IMPORT_UNKNOWN;
+    if (!add_locked(region, row)) return IMPORT_UNKNOWN;
     return memory_exports_has_exporter(region, row->group) ? IMPORT_EXPORTED : IMPORT_ORPHANED;
 }
 
@@ -88,7 +88,7 @@ static bool is_over(const uint8_t uuid[UUID_SIZE]) { return charge_of_container(
 bool memory_export_rows_charge(struct region_memory_export *row, const uint8_t uuid[UUID_SIZE]) {
     row->role = MEMORY_IMPORTER;
     row->group = row->key | 1;
-    if (!add(row, 0)) {
+    if (!add(row)) {
         memory_export_rows_note_missing();
         row->group = 0;
     }
