@@ -78,7 +78,7 @@ bool memory_exports_add(struct region *region, const struct region_memory_export
     uint32_t free_row = high_of(region);
     for (uint32_t i = 0; i < high_of(region); i++) {
         struct region_memory_export *other = &region->memory_exports.rows[i];
-        if (is_used(other) && is_same(other, row)) {
+        if (is_used(other) && is_same(row, other)) {
             other->references++;
             return true;
         }

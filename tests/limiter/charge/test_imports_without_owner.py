@@ -1,4 +1,4 @@
-"""Memory that a process has imported stays charged, once, when its owner ends or frees it, whether NVML answers or not."""
+"""Memory that a process has imported stays charged, once, when its owner ends or frees it, with and without NVML."""
 
 import random
 import time
@@ -93,7 +93,7 @@ class Scene:
         """MiB on the card beside the contexts."""
         return self.container.world.mib_used() - self.contexts * CONTEXT_MIB
 
-    def settled(self, *sessions: ProbeSession) -> tuple[int, int]:
+    def reconciled(self, *sessions: ProbeSession) -> tuple[int, int]:
         """MiB charged and held after NVML has answered."""
         failures.reconcile(self.container, *sessions)
         return self.charged(), self.held()
@@ -122,9 +122,9 @@ def test_an_importer_keeps_the_charge_of_an_owner_that_ends(scene: Scene, end: s
         scene.free(owner, made)
     assert (scene.charged(), scene.held()) == (SIZE_MIB, SIZE_MIB)
     assert importer(f"alloc({(LIMIT_MIB - SIZE_MIB - scene.contexts * CONTEXT_MIB + 2) * MIB})")[0] == OUT_OF_MEMORY
-    assert scene.settled(importer) == (SIZE_MIB, SIZE_MIB)
+    assert scene.reconciled(importer) == (SIZE_MIB, SIZE_MIB)
     scene.close(importer, taken)
-    assert scene.settled(importer) == (0, 0)
+    assert scene.reconciled(importer) == (0, 0)
 
 
 def test_what_nobody_has_imported_ends_with_its_owner(scene: Scene) -> None:
@@ -157,11 +157,11 @@ def test_several_importers_are_charged_once_when_nvml_answers(scene: Scene) -> N
     scene.shared(owner, first, second)
     scene.nvml_fails()
     scene.kill(owner, first)
-    assert scene.settled(first) == (SIZE_MIB, SIZE_MIB)
+    assert scene.reconciled(first) == (SIZE_MIB, SIZE_MIB)
     scene.nvml_fails()
     scene.kill(first, second)
     assert (scene.charged(), scene.held()) == (SIZE_MIB, SIZE_MIB)
-    assert scene.settled(second) == (SIZE_MIB, SIZE_MIB)
+    assert scene.reconciled(second) == (SIZE_MIB, SIZE_MIB)
     assert scene.container.region().cards[0].orphaned_bytes == 0
 
 

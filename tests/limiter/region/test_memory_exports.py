@@ -29,7 +29,7 @@ class Row(ctypes.Structure):
 
 
 def size_of(group: int) -> int:
-    return 10**group
+    return int(10**group)
 
 
 class Exports(RuleBasedStateMachine):
@@ -141,7 +141,7 @@ class Exports(RuleBasedStateMachine):
         self.pure.account_recompute(self.region)
 
     @rule()
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Every ended process is cleared and every other one measured."""
         for pid in range(1, 5):
             self.clear(pid)

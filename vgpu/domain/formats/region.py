@@ -39,6 +39,7 @@ SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 ACTIVITY_AT: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
 _ACTIVITY_SIZE: Final = 256
+_FIRST_WITH_ACTIVITY: Final = 2  # version
 _MEMORY_EXPORTS_AT: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY_SIZE
 SIZE: Final = _MEMORY_EXPORTS_AT + _MEMORY_EXPORTS_SIZE
 _SIZES: Final = {1: ACTIVITY_AT, 2: _MEMORY_EXPORTS_AT, VERSION: SIZE}
@@ -343,7 +344,7 @@ def _without(card: CardUse, freed_bytes: int) -> CardUse:
 
 
 def _activity(data: bytes, version: int, index: int) -> Activity:
-    if version < 2:
+    if version < _FIRST_WITH_ACTIVITY:
         return Activity()
     row = _ACTIVITY.unpack_from(data, ACTIVITY_AT + index * _ACTIVITY.size)
     turn, share, drain, queued = (Wait(*row[first : first + 2]) for first in range(0, 8, 2))

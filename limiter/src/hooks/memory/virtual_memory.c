@@ -71,11 +71,6 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
     return result;
 }
 
-static CUresult import_own(CUmemGenericAllocationHandle *memory, int descriptor, CUresult result) {
-    if (result == CUDA_SUCCESS) physical_memory_import(*memory, descriptor);
-    return result;
-}
-
 static void adopt(CUmemGenericAllocationHandle memory, const struct region_memory_export *row) {
     struct physical_memory adopted = {.card = (int)row->card, .bytes = row->bytes, .group = row->group};
     if (row->group) physical_memory_adopt(memory, adopted);
@@ -104,7 +99,9 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *mem
     if (!is_descriptor) return REAL(cuMemImportFromShareableHandle)(memory, handle, type);
     int descriptor = (int)(intptr_t)handle;
     if (!physical_memory_is_exported(descriptor)) return import_foreign(memory, handle, type);
-    return import_own(memory, descriptor, REAL(cuMemImportFromShareableHandle)(memory, handle, type));
+    CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
+    if (result == CUDA_SUCCESS) physical_memory_import(*memory, descriptor);
+    return result;
 }
 
 /* The reference is dropped before the driver's call, because afterwards the driver may reuse the handle for other
