@@ -82,8 +82,7 @@ class Builder:
     def dependencies(self, architecture: str, requirements: str) -> Stored:
         """Return the layer of the Python packages that a file of requirements/ pins."""
         sources = [_HERE / name for name in ("build.py", "wheels.py", "bytecode.py", "layers.py")]
-        folder = self._project / "requirements"
-        locked = next(path for path in (folder / requirements, folder / "run.lock") if path.exists())  # 0.1.0 has one
+        locked = self._project / "requirements" / requirements
         key = _key(architecture, debian.LOCK, locked, *sources)
         return self._stored(key, lambda tree: self._install(locked, architecture, tree))
 

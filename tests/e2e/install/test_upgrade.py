@@ -1,6 +1,7 @@
 """From release 0.1.0 to this checkout and back, with GPU pods that run: images of both, and `kubectl apply -k`."""
 
 import dataclasses
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ import pytest
 
 from cluster.pod_cluster import PodCluster
 from cluster.programs import binaries
-from images import oci
+from images import oci, parts
 from tests.e2e.install.test_images import PARTS, save_logs
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from tests.e2e.made_cluster import RUNTIME, make
@@ -53,11 +54,20 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if archived.returncode:
         pytest.skip("the history of this clone does not have release 0.1.0")
     subprocess.run(["tar", "-x", "-C", folder], input=archived.stdout, check=True)
+    _lay_out_requirements(folder)
     overlay = folder / "manifests" / "overlays" / "released"
     overlay.mkdir()
     images = "".join(f"  - {{name: vgpushare-{part}, newTag: {TAG}}}\n" for part in PARTS)
     (overlay / "kustomization.yaml").write_text(f"resources: [../../base]\nimages:\n{images}")
     return folder
+
+
+def _lay_out_requirements(released: Path) -> None:
+    """Write the one file of requirements of release 0.1.0 for each of the files that images are built from now."""
+    folder = released / "requirements"
+    folder.mkdir()
+    for name in {part.requirements for part in parts.PARTS}:
+        shutil.copy(released / "requirements.lock", folder / name)
 
 
 @pytest.fixture(scope="module")
