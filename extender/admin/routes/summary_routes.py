@@ -42,7 +42,8 @@ def _seen(snapshot: ClusterSnapshot, sees: Sees) -> Hashable:
 
 def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
     nodes = [node_rows.row(view, snapshot, (*SUMMED, "usable")) for view in snapshot.views.values()]
-    pods = Counter(rows.status(pod) for pod in snapshot.pods.values() if sees(pod.namespace))
+    asking = (pod for pod in snapshot.pods.values() if pod.asks_for_cards and sees(pod.namespace))
+    pods = Counter(map(rows.status, asking))
     body: dict[str, Any] = {
         "version": vgpu.__version__,
         "nodes": len(nodes),
