@@ -51,7 +51,7 @@ def admin_process(
         seen.gangs,
         seen.decisions.known,
         seen.watches.wait,
-        leader.refusal,
+        lambda: why_no_pod_is_bound(seen, leader),
         lambda: seen.cluster.demand.policies(settings.defaults),
         lambda: _health(seen),
     )
@@ -63,6 +63,16 @@ def admin_process(
         ),
         started,
     )
+
+
+def why_no_pod_is_bound(seen: Observers, leader: Leader) -> str:
+    """Return why no replica binds pods now; empty where this one does, or another one holds the Lease.
+
+    Both replicas answer questions about the cluster: that the one asked does not bind says nothing about the cluster.
+    """
+    refusal = leader.refusal()
+    is_led_by_another = refusal.startswith(leadership.NOT_LEADER) and seen.cluster.leases.is_fresh(leadership.LEASE)
+    return "" if is_led_by_another else refusal
 
 
 def _health(seen: Observers) -> PartHealth:

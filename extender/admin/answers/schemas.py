@@ -228,7 +228,7 @@ class SummarySchema(AnswerSchema):
     allocatedCores: int = Field(description="percent of one card's time, added up over all cards", examples=[80])
     freeCores: int = Field(description="the same, on cards that can be used", examples=[720])
     pods: SummaryPodsSchema
-    scheduler: str = Field(description="why this replica does not bind; empty where it does")
+    scheduler: str = Field(description="why no replica binds pods; empty where one does")
     findings: list[FindingSchema]
     staleSince: AnswerStaleSince = ""
 

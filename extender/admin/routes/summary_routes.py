@@ -50,7 +50,7 @@ def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
         "usableNodes": sum(node["usable"] for node in nodes),
         **{name: sum(node[name] for node in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
-        "scheduler": snapshot.why_not_leader,
+        "scheduler": snapshot.why_not_bound,
         "findings": findings.of(snapshot, sees),
         "staleSince": snapshot.stale_since,
     }

@@ -2,9 +2,13 @@
 
 import pytest
 
+from extender import admin_service
 from extender.admin.exchange import part_alarms
 from extender.admin.exchange.part_alarms import PartHealth, WatchAge
 from extender.history.lag import Lag
+from extender.lead import leadership
+from extender.state.objects import WatchedLease
+from tests.extender.conftest import World
 
 NOW_MS = 1_800_000_000_000
 WELL = Lag(0, 0, 0, 0, 0, "")
@@ -46,3 +50,19 @@ def test_each_part_has_its_alarm(health: PartHealth, severity: str, reason: str,
 
 def test_an_old_loss_is_not_told_for_ever() -> None:
     assert of(lag=Lag(0, 0, 0, 0, 0, "", 0, NOW_MS - 8 * 86_400_000)) == part_alarms.HEALTHY
+
+
+async def test_a_replica_beside_the_leader_has_nothing_to_say(world: World) -> None:
+    assert admin_service.why_no_pod_is_bound(world.seen, world.leader) == ""
+    world.leader.refusal_text = f"{leadership.NOT_LEADER}: replica a does not hold Lease vgpu-system/vgpu-extender"
+    assert admin_service.why_no_pod_is_bound(world.seen, world.leader) == world.leader.refusal_text  # nobody holds it
+    world.cluster.leases.put(WatchedLease(leadership.LEASE, "b", "2026-01-01T00:00:00.000000Z", 10))
+    assert admin_service.why_no_pod_is_bound(world.seen, world.leader) == ""
+    world.clock.seconds += 11
+    assert admin_service.why_no_pod_is_bound(world.seen, world.leader) == world.leader.refusal_text
+
+
+async def test_a_leader_that_waits_says_so(world: World) -> None:
+    world.leader.refusal_text = "LeaderHandover: waiting for the last leader's Bindings in flight"
+    world.cluster.leases.put(WatchedLease(leadership.LEASE, "a", "2026-01-01T00:00:00.000000Z", 10))
+    assert admin_service.why_no_pod_is_bound(world.seen, world.leader) == world.leader.refusal_text
