@@ -83,7 +83,13 @@ def _health(seen: Observers) -> PartHealth:
         for name, watch in seen.watches.by_name.items()
     ]
     is_led = seen.cluster.leases.is_fresh(leadership.LEASE)
-    return part_alarms.health(watches, seen.history_lag(), is_led=is_led, now_ms=seen.clocks.now_ms())
+    return part_alarms.health(
+        watches,
+        seen.history_lag(),
+        is_led=is_led,
+        now_ms=seen.clocks.now_ms(),
+        has_own_history=bool(seen.settings.scheduler_lease) and not seen.settings.history_url,
+    )
 
 
 def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str) -> StartMessage:

@@ -21,6 +21,14 @@ from vgpu.domain.identifiers import (
 )
 
 # As AnswerStaleSince, for answers of the history.
+HistoryStoredSince = Annotated[
+    str,
+    Field(
+        description="when the history began, where that is later than the beginning of the period: nothing earlier is "
+        "counted. Empty where the history is older. Replicas that share no database have histories of their own",
+        examples=["2026-11-20T08:15:00+00:00"],
+    ),
+]
 HistoryStaleSince = Annotated[
     str,
     Field(
@@ -267,6 +275,7 @@ class UsageSchema(AnswerSchema):
     items: list[UsageItemSchema]
     itemsLeftOut: int
     currency: str = Field("", description="of the costs, as the file of prices names it", examples=["EUR"])
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""
 
 
@@ -278,6 +287,7 @@ class RightSizesSchema(AnswerSchema):
     items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""
 
 
@@ -296,4 +306,5 @@ class HistorySchema(AnswerSchema):
 
     items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""

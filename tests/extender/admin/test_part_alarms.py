@@ -14,13 +14,13 @@ NOW_MS = 1_800_000_000_000
 WELL = Lag(0, 0, 0, 0, 0, "")
 
 
-def of(*watches: WatchAge, lag: Lag | None = WELL, is_led: bool = True) -> PartHealth:
-    return part_alarms.health(watches, lag, is_led=is_led, now_ms=NOW_MS)
+def of(*watches: WatchAge, lag: Lag | None = WELL, is_led: bool = True, has_own_history: bool = False) -> PartHealth:
+    return part_alarms.health(watches, lag, is_led=is_led, now_ms=NOW_MS, has_own_history=has_own_history)
 
 
 def test_nothing_is_wrong() -> None:
     assert of(WatchAge("pods", 100.0), WatchAge("leases", 5.0), WatchAge("podgroups", None)) == part_alarms.HEALTHY
-    assert of(lag=None) == part_alarms.HEALTHY
+    assert of(lag=None, has_own_history=True) == part_alarms.HEALTHY
 
 
 def test_a_silent_watch_makes_answers_stale() -> None:
@@ -36,6 +36,7 @@ def test_a_silent_watch_makes_answers_stale() -> None:
     [
         (of(is_led=False), "error", "NoLeader", "no pod is bound"),
         (of(WatchAge("pods", 1.0, 7)), "warning", "UnreadableObjects", "7 versions"),
+        (of(has_own_history=True), "warning", "HistoryPerReplica", "differ from call to call"),
         (of(lag=Lag(2, 3, 0, 0, 0, "malformed", NOW_MS)), "error", "HistoryStoresNothing", "malformed; 5 records wait"),
         (of(lag=Lag(0, 0, 1, 2, 4, "")), "warning", "HistoryLost", "7 records are lost"),
         (of(lag=Lag(0, 0, 0, 0, 0, "", 0, NOW_MS - 1000)), "warning", "HistoryReplaced", "from before are gone"),
