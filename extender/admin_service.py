@@ -51,7 +51,7 @@ def admin_process(
         seen.gangs,
         seen.decisions.known,
         seen.watches.wait,
-        leader.refusal,
+        lambda: why_no_pod_is_bound(seen, leader),
         lambda: seen.cluster.demand.policies(settings.defaults),
         lambda: _health(seen),
     )
@@ -65,6 +65,16 @@ def admin_process(
     )
 
 
+def why_no_pod_is_bound(seen: Observers, leader: Leader) -> str:
+    """Return why no replica binds pods now; empty where this one does, or another one holds the Lease.
+
+    Both replicas answer questions about the cluster: that the one asked does not bind says nothing about the cluster.
+    """
+    refusal = leader.refusal()
+    is_led_by_another = refusal.startswith(leadership.NOT_LEADER) and seen.cluster.leases.is_fresh(leadership.LEASE)
+    return "" if is_led_by_another else refusal
+
+
 def _health(seen: Observers) -> PartHealth:
     """Return what is wrong with the extender; it is called in the event loop, whose time the watches note."""
     now = asyncio.get_running_loop().time()
@@ -73,7 +83,13 @@ def _health(seen: Observers) -> PartHealth:
         for name, watch in seen.watches.by_name.items()
     ]
     is_led = seen.cluster.leases.is_fresh(leadership.LEASE)
-    return part_alarms.health(watches, seen.history_lag(), is_led=is_led, now_ms=seen.clocks.now_ms())
+    return part_alarms.health(
+        watches,
+        seen.history_lag(),
+        is_led=is_led,
+        now_ms=seen.clocks.now_ms(),
+        has_own_history=bool(seen.settings.scheduler_lease) and not seen.settings.history_url,
+    )
 
 
 def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str) -> StartMessage:

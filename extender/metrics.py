@@ -200,7 +200,7 @@ def _pending(parts: ExtenderParts) -> list[Sample]:
 
 def _blocked_nodes(parts: ExtenderParts) -> list[Sample]:
     states = parts.cluster.states
-    judged = [(name, states.blocked(name)) for name in parts.cluster.objects.gpunodes]
+    judged = [(name, states.unusable(name)) for name in parts.cluster.objects.gpunodes]
     return [((name, str(reason)), 1) for name, reason in judged if reason is not None]
 
 

@@ -1,14 +1,17 @@
 """Which build a checkout makes: its version in the two spellings that Python and Kubernetes ask for.
 
 A commit with the tag v and the release and no changes is that release. Any other commit is a version before it, by the
-commit's time and hash, and by a hash of the changes that are not committed. So two builds of different contents have
-different versions, and their images different tags. Without git the version is read from what `git archive` wrote into
-`archived.txt`, or what the build of a source distribution wrote into `vgpu/version.txt`.
+commit's time and hash, and by a hash of the changes that are not committed: of all files that git knows, and of new
+files in the folders that a build reads. An administrator's overlay in the checkout is no change of the build. So two
+builds of different contents have different versions, and their images different tags. Without git the version is read
+from what `git archive` wrote into `archived.txt`, or what the build of a source distribution wrote into
+`vgpu/version.txt`.
 
 hatchling loads this file by its path when it builds: it imports nothing that has to be installed.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -21,6 +24,7 @@ from vgpu.domain import build_version
 
 _UNKNOWN: Final = datetime.fromtimestamp(0, UTC)
 ROOT: Final = Path(__file__).parents[1]
+READ_BY_BUILDS: Final = ("vgpu", "extender", "webhook", "deviceplugin", "limiter", "images", "release", "requirements")
 WRITTEN: Final = "vgpu/version.txt"
 ARCHIVED: Final = "release/archived.txt"
 _RELEASE: Final = re.compile(r'^RELEASE: Final = "(\d+\.\d+\.\d+)"', re.MULTILINE)
@@ -119,16 +123,22 @@ def _of_git(root: Path) -> Commit | None:
     return Commit(found[0], int(found[1]), tuple(tags), _changes(root))
 
 
+def untracked(root: Path, *options: str) -> list[str]:
+    """Return the paths below `root` that git neither has nor ignores; with --directory, a folder of such files once."""
+    listed = _git(root, "ls-files", "-z", "--others", "--exclude-standard", *options).split(b"\0")
+    return [name.decode(errors="surrogateescape") for name in listed if name]
+
+
 def _changes(root: Path) -> str:
-    """Return a hash of what is not committed, files included that git does not ignore; empty where there is nothing."""
+    """Return a hash of what is not committed, with the new files that a build reads; empty where there is nothing."""
     changed = _git(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
-    new = [name for name in _git(root, "ls-files", "-z", "--others", "--exclude-standard").split(b"\0") if name]
+    new = [name for name in untracked(root) if name.partition("/")[0] in READ_BY_BUILDS]
     if not changed and not new:
         return ""
     found = hashlib.sha256(changed)
     for name in sorted(new):
-        path = root / name.decode(errors="surrogateescape")
-        found.update(name + b"\0" + (path.read_bytes() if path.is_file() else b""))
+        path = root / name
+        found.update(os.fsencode(name) + b"\0" + (path.read_bytes() if path.is_file() else b""))
     return found.hexdigest()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from images import parts
+from release import identity
 from release.identity import ROOT
 
 UNSTAMPED: Final = "dev"
@@ -27,8 +28,14 @@ def stamp(text: str, tag: str) -> str:
 
 
 def copy(target: Path, tag: str) -> None:
-    """Write a copy of the manifests with a version; `target` must not exist."""
-    shutil.copytree(MANIFESTS, target, ignore=shutil.ignore_patterns("__pycache__", "helm", "krew"))
+    """Write a copy of the manifests that git knows, with a version; `target` must not exist."""
+    new = {ROOT / name for name in identity.untracked(ROOT, "--directory")}
+    left_out = shutil.ignore_patterns("__pycache__", "helm", "krew")
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {*left_out(folder, names), *(name for name in names if Path(folder) / name in new)}
+
+    shutil.copytree(MANIFESTS, target, ignore=ignored)
     for path in target.rglob("*"):
         if path.suffix in (".yaml", ".md"):
             path.write_text(stamp(path.read_text(), tag))

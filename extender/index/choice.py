@@ -105,13 +105,14 @@ class NodeChoice:
         is_wide = self._index.blocked[self._places] == UNDECIDED
         return [self._index.name(place) for place in self._places[is_wide].tolist()]
 
-    def packed(self, demand: Demand, models: Models) -> Packed:
-        """Add up the nodes that pods may use."""
+    def packed(self, demand: Demand, models: Models, closed: Collection[NodeName] = ()) -> Packed:
+        """Add up the nodes that pods may use; `closed` ones take no pods now."""
         is_open = self._index.blocked[self._places] == FITS
-        places, wide = self._places[is_open], [self._state(name) for name in self.wide()]
+        is_open &= ~np.isin(self._places, self._index.places(list(closed)))
+        places, wide = self._places[is_open], [self._state(name) for name in self.wide() if name not in closed]
         rooms = [self._index.room(places), *(room.room_of(state, models) for state in wide)]
-        closed = self._index.closed(places) + sum(map(room.closed_cards, wide))
-        return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)), closed=closed)
+        cards = self._index.closed(places) + sum(map(room.closed_cards, wide))
+        return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)), closed=cards)
 
     def _barred(self, barred: Mapping[NodeName, Reason]) -> Codes:
         """Return for each node the code by which it is barred, or FITS."""

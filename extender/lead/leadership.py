@@ -20,6 +20,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 LEASE: Final = "vgpu-extender"
+NOT_LEADER: Final = "NotLeader"  # the word by which a replica that does not hold the Lease refuses
 DURATION_S: Final = 10
 RENEW_S: Final = 2.0
 LOOK_S: Final = 0.5  # between two looks at a Lease that another replica holds, as the watch shows it
@@ -78,7 +79,7 @@ class Leadership:
     def refusal(self) -> str:
         """Return why this replica must not bind now; empty where it may."""
         if not self._holds():
-            return f"NotLeader: replica {self._identity} does not hold Lease {self._namespace}/{LEASE}"
+            return f"{NOT_LEADER}: replica {self._identity} does not hold Lease {self._namespace}/{LEASE}"
         return "" if self._may_bind else "LeaderHandover: waiting for the last leader's Bindings in flight"
 
     async def run(self) -> None:

@@ -106,6 +106,11 @@ class NodeStates:
             return Reason.PLUGIN_AWAY
         return Reason.SLICE_SIZE_MISMATCH if gpunode.node.slice_mib != self._slice_mib else None
 
+    def unusable(self, node: NodeName) -> Reason | None:
+        """Return why no pod can be placed on a node now, also where its Node object says so; None where pods can."""
+        kubelet = self._objects.nodes.get(node)
+        return self.blocked(node) or (kubelet.marks.closed if kubelet else None)
+
     def is_plugin_away(self, node: NodeName) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
         kubelet = self._objects.nodes.get(node)

@@ -100,10 +100,17 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         return HostPod(self.uid, NO_NODE if self.is_terminal else self.node, self.host)
 
     @property
+    def asks_for_cards(self) -> bool:
+        """Whether the pod asks for GPUs, or tries to; others are watched because they name our domain, or for a group.
+
+        A device plugin's pod is one of those: nothing that counts or lists GPU pods has it.
+        """
+        return self.parsed.request is not None or bool(self.parsed.problems)
+
+    @property
     def waits_for_node(self) -> bool:
         """Whether the pod asks for GPUs, or tries to, and has no node."""
-        has_begun = self.node or self.is_terminal or self.scheduling.is_terminating
-        return not has_begun and (self.parsed.request is not None or bool(self.parsed.problems))
+        return self.asks_for_cards and not (self.node or self.is_terminal or self.scheduling.is_terminating)
 
     @property
     def reference(self) -> dict[str, str]:

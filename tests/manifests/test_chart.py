@@ -15,6 +15,7 @@ from release import manifests
 from tests.manifests import chart
 from tests.manifests.chart import CHART
 from tests.manifests.objects import MANIFESTS
+from vgpu.domain import names
 from vgpu.domain.json_types import JsonObject
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -111,6 +112,8 @@ def difference(before: str, after: str) -> str:
         ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),
         ({"serviceAccounts": {"webhook": {"create": "no"}}}, "serviceAccounts/webhook/create"),
         ({"scheduler": {"mode": "none"}}, "scheduler/mode"),
+        ({"scheduler": {"mode": "cluster", "name": "vgpu-scheduler"}}, "nothing runs under the name vgpu-scheduler"),
+        ({"scheduler": {"name": "default-scheduler"}}, "needs a name of its own"),
         ({"scheduler": {"replicas": 0}}, "scheduler/replicas"),
         ({"scheduler": {"tolerations": [{"operator": "exists"}]}}, "scheduler/tolerations/0/operator"),
         ({"webhook": {"resources": {"limits": {"memory": "lots"}}}}, "webhook/resources/limits/memory"),
@@ -124,6 +127,44 @@ def difference(before: str, after: str) -> str:
 def test_a_bad_value_is_refused_by_its_name(values: dict[str, Any], named: str) -> None:
     lines = chart.refused(values)
     assert any(named in line.replace(".", "/") for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({}, "vgpu-scheduler"),
+        ({"name": "gpus"}, "gpus"),
+        ({"mode": "cluster"}, "default-scheduler"),
+        ({"mode": "cluster", "name": "mine"}, "mine"),
+    ],
+)
+def test_gpu_pods_get_the_name_of_the_scheduler_that_asks_the_extender(values: dict[str, str], name: str) -> None:
+    """The webhook writes the name, the policy demands it, and a second kube-scheduler runs under it."""
+    found = chart.objects(chart.rendered({"scheduler": values}))
+    (webhook,) = found["Deployment", "vgpu-system", "vgpu-webhook"]["spec"]["template"]["spec"]["containers"]
+    written = [arg.partition("=")[2] for arg in webhook["args"] if arg.startswith("--scheduler-name=")]
+    assert (written or [names.SCHEDULER]) == [name]
+    policy = json.dumps(found["ValidatingAdmissionPolicy", "", "vgpu-pods"])
+    assert set(re.findall(r"schedulerName.orValue\(''\) == '([\w-]+)'", policy)) == {name}
+    configs = [obj["data"] for (_, _, object_), obj in found.items() if object_.startswith("vgpu-scheduler-config-")]
+    runs = [re.findall(r"schedulerName: (\S+)", config["scheduler-config.yaml"]) for config in configs]
+    assert runs == ([] if values.get("mode") == "cluster" else [[name]])
+
+
+def test_the_admin_rest_is_reached_beside_any_scheduler() -> None:
+    """The Service selects the extender's pods by a label of their own, in every mode, and no pod of another part."""
+    found = chart.objects(chart.rendered())
+    selector = found["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"]
+    labels = {
+        name: obj["spec"]["template"]["metadata"]["labels"]
+        for (kind, _, name), obj in found.items()
+        if kind in ("Deployment", "DaemonSet")
+    }
+    assert [name for name, own in labels.items() if selector.items() <= own.items()] == ["vgpu-scheduler"]
+    assert not {"app.kubernetes.io/name"} & selector.keys()
+    beside = chart.objects(chart.rendered({"scheduler": {"mode": "cluster"}}))
+    assert beside["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"] == selector
+    assert ", ".join(f"{key}: {value}" for key, value in selector.items()) in (MANIFESTS / "README.md").read_text()
 
 
 def test_every_value_has_a_schema_and_a_comment() -> None:

@@ -67,12 +67,22 @@ def test_changes_make_another_version_and_no_release(checkout: Path) -> None:
     versions = {identity.of_checkout(checkout).version}
     assert versions == {"0.2.0"}
     for content in ("one", "two"):
-        (checkout / "new.txt").write_text(content)
+        (checkout / "vgpu" / "new.py").write_text(content)
         versions.add(identity.of_checkout(checkout).version)
     (checkout / "vgpu" / "__init__.py").write_text(f"{RELEASED}# changed\n")
     versions.add(identity.of_checkout(checkout).version)
     assert len(versions) == 4
     assert not [version for version in versions - {"0.2.0"} if not version.startswith("0.2.0.dev")]
+
+
+def test_an_overlay_in_the_checkout_makes_no_other_version(checkout: Path) -> None:
+    version = identity.of_checkout(checkout).version
+    overlay = checkout / "manifests" / "overlays" / "mine" / "kustomization.yaml"
+    overlay.parent.mkdir(parents=True)
+    for content in ("resources: []", "resources: [a]"):
+        overlay.write_text(content)
+        assert identity.of_checkout(checkout).version == version
+    assert identity.untracked(checkout, "--directory") == ["manifests/"]
 
 
 def test_an_exported_tree_has_the_version_of_its_commit(checkout: Path, tmp_path: Path) -> None:

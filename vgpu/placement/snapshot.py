@@ -39,6 +39,14 @@ class NodeView:
     marks: NodeMarks = node_rules.NO_MARKS
 
     @property
+    def unusable(self) -> Reason | None:
+        """Why no pod can be placed on the node now, whatever is free on it; None where pods can.
+
+        A pod's own tolerations do not count: they are judged for that pod, by `for_pod`.
+        """
+        return self.blocked or self.marks.closed
+
+    @property
     def rack(self) -> str:
         """The rack in which the node is; empty where no label says it."""
         return self.marks.labels.get(names.RACK, "")

@@ -135,12 +135,16 @@ def changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamE
 
 def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
     for uid, pod in after.pods.items():
+        if not pod.asks_for_cards:
+            continue
         known = before.pods.get(uid)
         if known is not pod and known != pod:
             kind = "ADDED" if known is None else "MODIFIED"
             yield _change("pod", pod.namespace, kind, pods.row(pod, after))
     for uid in before.pods.keys() - after.pods.keys():
         pod = before.pods[uid]
+        if not pod.asks_for_cards:
+            continue
         gone = {"uid": uid, "namespace": pod.namespace, "name": pod.name}
         yield _change("pod", pod.namespace, "DELETED", gone)
 

@@ -73,6 +73,9 @@ def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> It
 def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
     if view.blocked is not None:
         yield _finding("error", view.name, str(view.blocked), reasons.WORDS[view.blocked], view.silent_since)
+    if (closed := view.marks.closed) is not None:
+        severity = "warning" if closed is Reason.NODE_UNSCHEDULABLE else "error"  # a cordon is an administrator's act
+        yield _finding(severity, view.name, str(closed), reasons.WORDS[closed])
     if view.blocked is not Reason.PLUGIN_AWAY and gpunode is not None:  # what it said before it went may be wrong now
         for problem in gpunode.problems:
             severity = "warning" if problem.is_unknown else "error"

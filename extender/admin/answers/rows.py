@@ -118,7 +118,7 @@ def allocated_cores(state: CardState) -> int:
 
 def is_open(view: NodeView, state: CardState) -> bool:
     """Whether a new container can get anything of a card: its node can be used, it is healthy and not cordoned."""
-    return view.blocked is None and state.card.healthy and not state.card.cordoned
+    return view.unusable is None and state.card.healthy and not state.card.cordoned
 
 
 def usable_mib(view: NodeView, state: CardState) -> int:

@@ -21,6 +21,14 @@ from vgpu.domain.identifiers import (
 )
 
 # As AnswerStaleSince, for answers of the history.
+HistoryStoredSince = Annotated[
+    str,
+    Field(
+        description="when the history began, where that is later than the beginning of the period: nothing earlier is "
+        "counted. Empty where the history is older. Replicas that share no database have histories of their own",
+        examples=["2026-11-20T08:15:00+00:00"],
+    ),
+]
 HistoryStaleSince = Annotated[
     str,
     Field(
@@ -228,7 +236,7 @@ class SummarySchema(AnswerSchema):
     allocatedCores: int = Field(description="percent of one card's time, added up over all cards", examples=[80])
     freeCores: int = Field(description="the same, on cards that can be used", examples=[720])
     pods: SummaryPodsSchema
-    scheduler: str = Field(description="why this replica does not bind; empty where it does")
+    scheduler: str = Field(description="why no replica binds pods; empty where one does")
     findings: list[FindingSchema]
     staleSince: AnswerStaleSince = ""
 
@@ -267,6 +275,7 @@ class UsageSchema(AnswerSchema):
     items: list[UsageItemSchema]
     itemsLeftOut: int
     currency: str = Field("", description="of the costs, as the file of prices names it", examples=["EUR"])
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""
 
 
@@ -278,6 +287,7 @@ class RightSizesSchema(AnswerSchema):
     items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""
 
 
@@ -296,4 +306,5 @@ class HistorySchema(AnswerSchema):
 
     items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""

@@ -8,7 +8,7 @@ from pydantic import Field
 from extender.admin.answers.listed.columns import AnswerSchema
 from extender.admin.answers.listed.figures import UUID
 from extender.admin.answers.paging import Row
-from extender.admin.answers.schemas import HistoryStaleSince
+from extender.admin.answers.schemas import HistoryStaleSince, HistoryStoredSince
 from extender.history.reporting.reports import ContainerSeries, MeasuredFigure
 from vgpu.domain.cards.measured_use import WAIT_CAUSES
 from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName
@@ -61,6 +61,7 @@ class PodSeriesSchema(AnswerSchema):
     until: str = Field(examples=["2026-11-23T12:00:00.000Z"])
     containers: list[ContainerSeriesSchema]
     complete: bool = Field(description="false: too many figures; ask for a shorter time")
+    storedSince: HistoryStoredSince = ""
     staleSince: HistoryStaleSince = ""
 
 

@@ -109,7 +109,7 @@ class SnapshotEnd:
 
     number: int
     slice_mib: int
-    why_not_leader: str
+    why_not_bound: str
     policies: DefaultPolicies | None
     health: PartHealth = HEALTHY
 

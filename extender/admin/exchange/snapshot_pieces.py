@@ -63,7 +63,7 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def taken(before: ClusterSnapshot, after: ClusterSnapshot) -> SnapshotEnd:
     """Return the end of a snapshot."""
     policies = None if _has_same_policies(before, after) else after.policies
-    return SnapshotEnd(after.number, after.slice_mib, after.why_not_leader, policies, after.health)
+    return SnapshotEnd(after.number, after.slice_mib, after.why_not_bound, policies, after.health)
 
 
 def _has_same_policies(one: ClusterSnapshot, other: ClusterSnapshot) -> bool:
@@ -95,7 +95,7 @@ class Mirror:
         self._last = ClusterSnapshot(
             end.number,
             slice_mib=end.slice_mib,
-            why_not_leader=end.why_not_leader,
+            why_not_bound=end.why_not_bound,
             policies=policies,
             health=end.health,
             **mappings,

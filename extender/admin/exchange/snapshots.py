@@ -49,7 +49,7 @@ class ClusterSnapshot:
         views: what placement sees of each node, by name.
         slice_mib: MiB in a memory slice.
         decisions: the last decision on each pod that filter refused, by UID.
-        why_not_leader: why this replica does not bind; empty where it does.
+        why_not_bound: why no replica binds pods; empty where one does.
         policies: the cluster's packing policies, with what it has learned by then.
         health: what is wrong with the extender, and since when the snapshot is stale.
     """
@@ -60,7 +60,7 @@ class ClusterSnapshot:
     views: Mapping[NodeName, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
     decisions: Mapping[PodUid, LastDecision] = field(default_factory=dict)
-    why_not_leader: str = ""
+    why_not_bound: str = ""
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
     health: PartHealth = HEALTHY
 
@@ -132,7 +132,7 @@ class SnapshotInputs:
         gangs: what is known of each gang.
         decisions: returns the last decision on each pod that filter refused.
         ready: returns when the first lists are complete.
-        why_not_leader: returns why this replica does not bind; empty where it does.
+        why_not_bound: returns why no replica binds pods; empty where one does.
         policies: returns the cluster's packing policies, with what it has learned by now.
         health: returns what is wrong with the extender.
     """
@@ -142,7 +142,7 @@ class SnapshotInputs:
     gangs: GangTracker
     decisions: Callable[[], Mapping[PodUid, LastDecision]]
     ready: Callable[[], Awaitable[None]]
-    why_not_leader: Callable[[], str]
+    why_not_bound: Callable[[], str]
     policies: Callable[[], DefaultPolicies]
     health: Callable[[], PartHealth] = lambda: HEALTHY
 
@@ -206,7 +206,7 @@ class Snapshots:
         self._number += 1
         inputs, policies = self._inputs, self._inputs.policies()
         return ClusterSnapshot(
-            self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_leader(),
+            self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_bound(),
             replace(policies, models=policies.models.copy()), inputs.health(),
         )  # fmt: skip
 

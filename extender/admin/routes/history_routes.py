@@ -66,7 +66,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         "items": items,
         "itemsLeftOut": left_out,
         "currency": reports.currency,
-        "staleSince": await stale_since(context, caller, reports, since, until),
+        **await stored(context, caller, reports, since, until),
     }
     return answer(request, body)
 
@@ -93,7 +93,7 @@ async def right_sizes(
         "items": items,
         "itemsLeftOut": left_out,
         "complete": found.is_complete,
-        "staleSince": await stale_since(context, caller, reports, since, until),
+        **await stored(context, caller, reports, since, until),
     }
     return answer(request, body)
 
@@ -125,9 +125,8 @@ async def history(
         page = await asked(context, caller, lambda: reports.history(filters, query.cursor, query.limit))
     except MalformedCursor as error:
         raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
-    stale = await stale_since(context, caller, reports, since, until)
-    items = [_entry(entry) for entry in page.entries]
-    return answer(request, {"items": items, "nextCursor": page.cursor, "staleSince": stale})
+    period = await stored(context, caller, reports, since, until)
+    return answer(request, {"items": [_entry(entry) for entry in page.entries], "nextCursor": page.cursor, **period})
 
 
 def reports_of(context: Context) -> Reports:
@@ -155,11 +154,21 @@ async def asked(context: Context, caller: Caller, ask: Callable[[], T]) -> T:
         await asyncio.sleep(RETRY_S)
 
 
-async def stale_since(context: Context, caller: Caller, reports: Reports, since: datetime, until: datetime) -> str:
-    """Return until when a period is stored; empty where all of it is that is not in the future."""
-    stored_ms = max(await asked(context, caller, reports.stored_until_ms), periods.ms(since))
-    wanted_ms = min(periods.ms(until), periods.ms(context.now()))
-    return times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else ""
+async def stored(
+    context: Context, caller: Caller, reports: Reports, since: datetime, until: datetime
+) -> dict[str, str]:
+    """Return how much of a period is stored, in fields of an answer that are empty where all of it is.
+
+    `storedSince`: when the history began, where that is later than the period; each replica may have a history of its
+    own, that began with its pod. `staleSince`: until when it is stored, where what is missing is not in the future.
+    """
+    begin_ms, until_ms = periods.ms(since), periods.ms(until)
+    began_ms, last_ms = await asked(context, caller, lambda: (reports.stored_since_ms(), reports.stored_until_ms()))
+    stored_ms, wanted_ms = max(last_ms, begin_ms), min(until_ms, periods.ms(context.now()))
+    return {
+        "storedSince": times.text(began_ms) if began_ms > begin_ms + BEHIND_MS else "",
+        "staleSince": times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else "",
+    }
 
 
 async def readable_namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[Namespace] | None:

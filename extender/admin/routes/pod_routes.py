@@ -45,7 +45,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
         query.list_request(),
         pods.kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
         caller=caller.counted_as,
-        keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
+        keeps=lambda pod: pod.asks_for_cards and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
     return answer(request, page.as_json(snapshot.stale_since))
@@ -124,7 +124,7 @@ async def _pod(
     await visibility.require(context.access, caller, replace(READ_PODS, namespace=namespace))
     snapshot = await context.snapshot()
     pod = snapshot.by_name.get((namespace, name))
-    if pod is None or not _asks(pod):
+    if pod is None or not pod.asks_for_cards:
         raise not_found(f"pod {namespace}/{name} with a request for GPUs")
     return snapshot, pod
 
@@ -179,10 +179,6 @@ async def _reasons(
             )
             found[pod.uid] = {"message": message, "reasons": landing["reasons"], "nearest": near}
     return found
-
-
-def _asks(pod: WatchedPod) -> bool:
-    return pod.parsed.request is not None or bool(pod.parsed.problems)
 
 
 def _nothing() -> Row:

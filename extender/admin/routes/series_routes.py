@@ -80,5 +80,5 @@ async def _shown(
         "until": history_routes.text(until),
         "containers": [series.container_columns(container) for container in found.containers],
         "complete": found.is_complete,
-        "staleSince": await history_routes.stale_since(context, caller, reports, since, until),
+        **await history_routes.stored(context, caller, reports, since, until),
     }

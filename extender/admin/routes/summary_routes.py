@@ -42,14 +42,15 @@ def _seen(snapshot: ClusterSnapshot, sees: Sees) -> Hashable:
 
 def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
     nodes = [node_rows.row(view, snapshot, (*SUMMED, "usable")) for view in snapshot.views.values()]
-    pods = Counter(rows.status(pod) for pod in snapshot.pods.values() if sees(pod.namespace))
+    asking = (pod for pod in snapshot.pods.values() if pod.asks_for_cards and sees(pod.namespace))
+    pods = Counter(map(rows.status, asking))
     body: dict[str, Any] = {
         "version": vgpu.__version__,
         "nodes": len(nodes),
         "usableNodes": sum(node["usable"] for node in nodes),
         **{name: sum(node[name] for node in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
-        "scheduler": snapshot.why_not_leader,
+        "scheduler": snapshot.why_not_bound,
         "findings": findings.of(snapshot, sees),
         "staleSince": snapshot.stale_since,
     }

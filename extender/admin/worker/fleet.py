@@ -49,6 +49,10 @@ class Fleet:
             return []
         return [name for name, view in self.views.items() if any(card.card.uuid in uuids for card in view.state.cards)]
 
+    def closed(self) -> frozenset[NodeName]:
+        """Return the nodes that take no pods now, because they are cordoned or not Ready."""
+        return frozenset(view.name for view in self.views.values() if view.marks.closed is not None)
+
     def apply(self, update: Update) -> None:
         """Take views from the parent process."""
         for view in update.changed:

@@ -95,7 +95,8 @@ class Simulate:
 
     def _packed(self, fleet: Fleet) -> JsonObject:
         demand = self.defaults.demand
-        return documents.packed(fleet.choice(self.defaults.models).packed(demand, self.defaults.models), demand)
+        choice = fleet.choice(self.defaults.models)
+        return documents.packed(choice.packed(demand, self.defaults.models, fleet.closed()), demand)
 
 
 Question = Explain | Reasons | Simulate

@@ -219,6 +219,13 @@ class Reports(Protocol):
             HistoryUnavailable: the database does not answer.
         """
 
+    def stored_since_ms(self) -> int:
+        """Return when the history began, in Unix milliseconds; 0 where that is not known.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
     def usage(
         self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()
     ) -> list[UsageRow]:

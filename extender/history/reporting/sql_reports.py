@@ -43,6 +43,11 @@ class SqlReports:
         with database.reading(self._engine) as connection:
             return progress.proved_ms(connection, self._now_ms())
 
+    def stored_since_ms(self) -> int:
+        """Return when the history began, as `Reports.stored_since_ms` says."""
+        with database.reading(self._engine) as connection:
+            return progress.began_ms(connection, self._now_ms())
+
     def usage(
         self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE
     ) -> list[UsageRow]:

@@ -76,6 +76,7 @@ def _watched(connection: Connection, marks: Sequence[Any]) -> None:
     last = {mark.replica: mark.at_ms for mark in marks}
     rows = [{"name": replica, "watched_ms": at_ms} for replica, at_ms in last.items()]
     statements.replace(connection, ReplicaRow.__table__, rows, "name")
+    progress.begin(connection, min(mark.at_ms for mark in marks))
 
 
 def _used(connection: Connection, samples: Sequence[Any]) -> None:

@@ -32,6 +32,16 @@ def proved_ms(connection: Connection, now_ms: int) -> int:
     return max(connection.scalar(query) or 0 for query in latest)
 
 
+def began_ms(connection: Connection, now_ms: int) -> int:
+    """Return since when the history is written, not later than `now_ms`; 0 where that is unknown."""
+    return min(now_ms, connection.scalar(select(Progress.began_ms)) or 0)
+
+
+def begin(connection: Connection, at_ms: int) -> None:
+    """Note a mark of a replica: the first one says when the history began."""
+    connection.execute(update(Progress).where(Progress.began_ms == 0).values(began_ms=max(0, at_ms)))
+
+
 def roll_up_again(connection: Connection, from_ms: int) -> None:
     """Have the hours from a time on rolled up again, except those whose holdings are deleted."""
     hour = from_ms // HOUR_MS

@@ -206,13 +206,17 @@ class UsageDay(UsageSums, Base):
 
 
 class Progress(Base):
-    """One row: which hours are rolled up, and what retention has deleted. Writers lock it: one writes at a time."""
+    """One row: which hours are rolled up, what retention has deleted, and when the history began.
+
+    Writers lock it: one writes at a time. `began_ms` is the first mark of a replica; 0: there was none yet.
+    """
 
     __tablename__ = "progress"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     rolled_until_hour: Mapped[int | None]
     purged_until_hour: Mapped[int]
+    began_ms: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
 
 class ReplicaRow(Base):

@@ -202,6 +202,7 @@ function states(card) {
     card.healthy ? "" : badge(card.reason || "unhealthy", "bad"),
     card.staleSince ? badge(`last heard of at ${clock(card.staleSince)}`, "bad") : "",
     card.cordoned ? badge("cordoned", "warning") : "",
+    card.nodeReason ? badge(card.nodeReason, "warning") : "",
     card.heldWhole ? badge("whole", "plain") : "",
   ];
 }

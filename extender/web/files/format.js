@@ -66,6 +66,11 @@ export function since(time, now = Date.now()) {
   return time ? duration((now - Date.parse(time)) / 1000) : "";
 }
 
+/** The sentence about a history that begins later than the period of an answer; empty where it does not. */
+export function beginning({ storedSince }) {
+  return storedSince ? ` The history begins at ${clock(storedSince)}: nothing earlier is counted.` : "";
+}
+
 /** An RFC 3339 time in the browser's time zone. */
 export function clock(time) {
   return new Date(time).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });

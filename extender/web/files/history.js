@@ -4,7 +4,7 @@ import * as address from "./address.js";
 import * as api from "./api.js";
 import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
 import { KINDS, ordered, sentence } from "./entries.js";
-import { clock } from "./format.js";
+import { beginning, clock } from "./format.js";
 
 const COLUMNS = [["Time", "time"], ["Event", ""], ["About", "name"], ["Node", "name"], ["Details", "text"]];
 const PERIODS = [["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"]];
@@ -33,6 +33,7 @@ export function open(root) {
   async function load() {
     const page = await api.get("history", { ...kept, limit });
     show(list,
+      page.storedSince ? element("p", { class: "empty" }, beginning(page).trim()) : "",
       table(COLUMNS, ordered(page.items).map(row), "Nothing like this happened in this time. Choose a longer time, or any event."),
       moreButton(page, limit, (rows) => {
         limit = rows;

@@ -14,7 +14,7 @@ export function overview(summary) {
       tile("Memory allocated", `${memory(allocatedMiB)} of ${memory(memoryMiB)}`, false, bar([[allocatedMiB, "given"]], memoryMiB)),
       tile("Time guaranteed", ofCards(allocatedCores, gpus), false, bar([[allocatedCores, "given"]], gpus * 100)),
       tile("Pods", numbers(pods), pods.Pending > 0)),
-    summary.scheduler ? element("p", { class: "error" }, `This replica places no pods: ${summary.scheduler}`) : "",
+    summary.scheduler ? element("p", { class: "error" }, `No replica places pods: ${summary.scheduler}`) : "",
     findings.length ? problems(findings) : "",
   ];
 }

@@ -6,7 +6,7 @@ import { bar } from "./bar.js";
 import { chart } from "./charts.js";
 import { choice, element, show, table } from "./dom.js";
 import { COLORS } from "./figures.js";
-import { clock, duration, grouped, hours, memory, percent } from "./format.js";
+import { beginning, clock, duration, grouped, hours, memory, percent } from "./format.js";
 import { cardHours, csv } from "./usagefigures.js";
 
 const GROUPS = ["namespace", "owner", "model", "node", "card", "day"];
@@ -51,7 +51,7 @@ export function open(root) {
       api.get("usage", { by: kept.by, ...period }), usageByDay(period),
       api.get("rightsize", period.until ? { since: period.since, until: period.until } : { since: period.since })]);
     found = usage;
-    heading.textContent = `${clock(usage.since)} to ${clock(usage.until)}. A card-hour is a whole card for an hour; a share counts as the larger of its part of memory and of time.`;
+    heading.textContent = `${clock(usage.since)} to ${clock(usage.until)}. A card-hour is a whole card for an hour; a share counts as the larger of its part of memory and of time.${beginning(usage)}`;
     drawDays(days, daily, usage);
     show(report, usageTable(kept.by, usage));
     const wasteful = sizes.items.filter((size) => size.advice.length);

@@ -15,7 +15,7 @@ export function open(root) {
   return async () => {
     const page = await api.get("pending", { limit: MOST });
     const now = Date.now();
-    show(list, page.items.length ? byReason(page.items).map((pods) => group(pods, now)) : element("p", { class: "empty" },
+    show(list, page.items.length ? [element("p", {}, "A pod's own page says what would help."), ...byReason(page.items).map((pods) => group(pods, now))] : element("p", { class: "empty" },
       "No pod waits for a card. Pods appear here when no node can take them."),
     page.nextCursor ? element("p", {}, `More than ${MOST} pods wait: `, element("code", {}, "vgpu get pending -A"), " shows all.") : "");
   };

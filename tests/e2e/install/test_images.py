@@ -168,11 +168,18 @@ def processes(cluster: str, part: str) -> list[int]:
     return found
 
 
+def of_base(commands: str) -> str:
+    """The documented commands for an installation without overlays."""
+    return commands.replace("manifests/overlays/OVERLAY", "manifests/base").replace(
+        "manifests/overlays/CLEANUP", "manifests/cleanup"
+    )
+
+
 def uninstall_commands(cluster: BareCluster) -> Iterator[str]:
     """Run the documented commands one by one; each is yielded when it has ended."""
     TRANSCRIPT.unlink(missing_ok=True)
     (written,) = COMMANDS.findall(UNINSTALL.split("## 8 Uninstall")[1].split("\n## ")[0])
-    for line in written.replace("manifests/overlays/OVERLAY", "manifests/base").splitlines():
+    for line in of_base(written).splitlines():
         done = subprocess.run(
             ["bash", "-e", "-c", line], cwd=binaries.REPOSITORY, timeout=180, check=False, text=True,
             env=os.environ | {"PATH": f"{cluster.work}:{os.environ['PATH']}"},

@@ -81,7 +81,7 @@ async def test_questions(world: World) -> None:
     actions: list[AuditedAction] = []
     async with linked(Snapshots(shown(world)), actions.append) as client:
         snapshot = await client.take()
-        assert snapshot.why_not_leader == "another one binds"
+        assert snapshot.why_not_bound == "another one binds"
         for n in range(40):
             await world.create_pod(gpu_mem=256 + n)
         pods = list((await client.take()).pods.values())
@@ -153,7 +153,7 @@ SNAPSHOTS = st.builds(
     number=st.integers(1, 9),
     views=st.dictionaries(KEYS, st.sampled_from(VIEWS)),
     decisions=st.dictionaries(KEYS, st.sampled_from(DECISIONS)),
-    why_not_leader=st.sampled_from(["", "no"]),
+    why_not_bound=st.sampled_from(["", "no"]),
     policies=st.just(DefaultPolicies()),
 )
 

@@ -1,6 +1,7 @@
 """Event streams: differences of snapshots, bounded queues, bounded numbers."""
 
 import asyncio
+from dataclasses import replace
 from http import HTTPStatus
 
 import pytest
@@ -43,6 +44,12 @@ def test_changes_between_snapshots() -> None:
     assert said(snapshot(1), snapshot(2, blocked=Reason.PLUGIN_AWAY)) == [
         ("node", "MODIFIED"), ("gpu", "MODIFIED"),
     ]  # fmt: skip
+
+
+def test_pods_that_ask_for_no_card_change_nothing() -> None:
+    plugin = PodReader().decoded(strategies.pod(strategies.container(), uid="plugin"))
+    without, beside = snapshot(1, "a"), replace(snapshot(2, "a"), pods={**snapshot(2, "a").pods, plugin.uid: plugin})
+    assert said(without, beside) == said(beside, without) == []
 
 
 def test_a_stream_that_is_not_read_is_full_and_holds_nothing() -> None:

@@ -47,6 +47,11 @@ class Asked:
     def stored_until_ms(self) -> int:
         return self.stored_ms
 
+    began_ms = 0
+
+    def stored_since_ms(self) -> int:
+        return self.began_ms
+
     currency = "EUR"
 
     def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008

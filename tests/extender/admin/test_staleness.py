@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from extender.admin.exchange import times
 from extender.admin.exchange.part_alarms import PartAlarm, PartHealth
 from extender.admin.exchange.snapshots import Snapshots
+from extender.history.recording.events import Watched
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.sql_reports import SqlReports
-from extender.history.storage import database
+from extender.history.storage import database, ingest
 from tests.extender.admin.conftest import Admin, Opened, shown
 from tests.extender.admin.test_history import Asked
 from tests.extender.conftest import gpu_node
@@ -168,3 +171,19 @@ async def test_doctor_shows_what_a_device_plugin_says_of_its_node(admin: Admin) 
         ("error", "n1", "LimiterNotLoaded", "about LimitsEnforced", SINCE),
         ("warning", "n1", "CannotSee", "about NoUninvitedProcesses", SINCE),
     ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/usage", "/rightsize", "/history", "/gpus/GPU-n1-0/series", "/pods/default/p/series"]
+)
+async def test_a_history_that_begins_in_the_period_says_when(opened: Opened, path: str, tmp_path: Path) -> None:
+    engine = database.engine(database.sqlite_url(tmp_path / "history.db"))
+    database.migrate(engine)
+    day_ms = 86_400_000
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    with database.writing(engine) as connection:
+        ingest.ingest(connection, [Watched("a", now_ms - 3 * day_ms)])
+        ingest.ingest(connection, [Watched("a", now_ms), Watched("b", now_ms)])
+    async with opened(reports=SqlReports(engine, Prices(), lambda: now_ms)) as admin:
+        assert (await admin.get(path, since="7d"))["storedSince"] == times.text(now_ms - 3 * day_ms)
+        assert (await admin.get(path, since="2d"))["storedSince"] == ""

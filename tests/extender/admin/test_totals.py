@@ -89,8 +89,16 @@ async def cluster(admin: Admin) -> Admin:
     await admin.world.until(lambda: [c.card.healthy for c in known.states.of(NodeName("n2")).cards] == [True, False])
     await admin.world.until(lambda: known.objects.gpunodes[NodeName("n3")].usage)
     await admin.world.until(lambda: all(pod.lifecycle.runs for pod in known.objects.pods.values() if pod.node))
+    await run_device_plugin(admin)
     await admin.fresh()
     return admin
+
+
+async def run_device_plugin(admin: Admin) -> None:
+    """Run a pod that names our domain and asks for no card: it is watched, and part of no total of pods."""
+    spec = {"nodeName": "n1", "nodeSelector": {"vgpu.io/enabled": "true"}, "containers": [{"name": "plugin"}]}
+    await admin.world.client.post(PODS, {"metadata": {"name": "plugin", "namespace": "default"}, "spec": spec})
+    await admin.world.until(lambda: any(pod.name == "plugin" for pod in admin.world.cluster.objects.pods.values()))
 
 
 def used(admin: Admin, node: str) -> list[dict[str, Any]]:
@@ -194,7 +202,7 @@ def of_metrics(admin: Admin) -> Iterator[Total]:
     lines = dict(
         line.rsplit(" ", 1) for line in extender_metrics(admin.world).splitlines() if line[:1] not in ("", "#")
     )
-    for kind, by_hand in {"pods": 8, "nodes": 3, "gpunodes": 3}.items():
+    for kind, by_hand in {"pods": 8 + 1, "nodes": 3, "gpunodes": 3}.items():
         value = float(lines[f'vgpu_extender_objects{{kind="{kind}"}}'])
         yield f"objects, {kind}", "extender's metrics", value, by_hand
     yield "reservations", "extender's metrics", float(lines["vgpu_extender_reservations"]), 0

@@ -8,7 +8,8 @@ from alembic import autogenerate, config, script
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, MetaData, insert, inspect, select, text
 
-from extender.history.storage import database
+from extender.history.storage import database, progress
+from extender.history.storage.progress import HOUR_MS
 from extender.history.storage.tables import Base
 from vgpu.domain.errors import HistoryUnavailable
 
@@ -82,3 +83,18 @@ def test_replicas_that_start_at_once_wait_for_each_other(url: str) -> None:
     assert inspect(engines[0]).has_table("progress")
     for engine in engines:
         engine.dispose()
+
+
+def test_a_history_from_before_began_with_the_oldest_that_it_has(bare: Engine) -> None:
+    database.migrate(bare, "4")
+    tables = MetaData()
+    tables.reflect(bare)
+    with database.writing(bare) as connection:
+        event = a_row(tables, "events") | {"at_ms": 9 * HOUR_MS}
+        hour = a_row(tables, "usage_hours") | {"hour": 7}
+        connection.execute(insert(tables.tables["events"]), [event])
+        connection.execute(insert(tables.tables["usage_hours"]), [hour])
+    database.migrate(bare)
+    with database.reading(bare) as connection:
+        assert progress.began_ms(connection, 100 * HOUR_MS) == 7 * HOUR_MS
+        assert progress.began_ms(connection, 5 * HOUR_MS) == 5 * HOUR_MS  # a clock that is set back

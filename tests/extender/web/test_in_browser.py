@@ -41,6 +41,7 @@ async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/#/waiting")
     await expect(page.get_by_text("The cards are smaller than the request").first).to_be_visible()
     await expect(page.locator("#waiting-count")).to_have_text("1")
+    await expect(page.get_by_text("A pod's own page says what would help.")).to_be_visible()
     await page.get_by_role("link", name="default/huge").click()
     await expect(page.get_by_role("heading", name="What would help")).to_be_visible()
     await expect(page.get_by_text("ask for 80 GiB or less")).to_be_visible()

@@ -206,6 +206,6 @@ def summary(found: dict[str, Any]) -> str:
             ("Memory", _of(found)),
             ("Time", tables.time_of(found)),
             ("Pods", pods),
-            ("Scheduler", found["scheduler"] or "this replica binds pods"),
+            ("Scheduler", found["scheduler"] or "a replica binds pods"),
         )
     )

@@ -121,6 +121,6 @@ def _numbered(
 
 
 def _packed(views: Mapping[NodeName, NodeView], learned: DefaultPolicies) -> Packed:
-    usable = [view.state for view in views.values() if view.blocked is None]
+    usable = [view.state for view in views.values() if view.unusable is None]
     rooms = (room.room_of(state, learned.models) for state in usable)
     return packed.of_rooms(rooms, learned.demand, closed=sum(map(room.closed_cards, usable)))

@@ -14,6 +14,8 @@ def lines(path: str, answer: Any) -> list[str]:
     found = []
     if since := answer.get("staleSince"):
         found.append(_whole(path, str(since)))
+    if began := answer.get("storedSince"):
+        found.append(f"the history begins at {began}: nothing earlier is counted (docs/history.md says what keeps it)")
     items = answer.get("items")
     silent = _silent(items if isinstance(items, list) else ())
     found += [

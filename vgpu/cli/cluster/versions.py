@@ -37,11 +37,14 @@ def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def skew(listed: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the parts whose version is not that of this program; a digest in place of a version says nothing."""
-    own = build_version.image_tag(vgpu.__version__)
+    """Return the parts whose version is not that of this program.
+
+    A digest in place of a version says nothing, nor does a program in a checkout, which no build has stamped.
+    """
     others: dict[str, list[str]] = {}
     for row in listed:
-        if build_version.image_tag(row["version"]) != own and not row["version"].startswith("sha256:"):
+        is_known = not row["version"].startswith("sha256:")
+        if is_known and not build_version.is_same_build(vgpu.__version__, row["version"]):
             others.setdefault(row["part"], []).append(row["version"])
     return [f"{part} {', '.join(dict.fromkeys(versions))}" for part, versions in others.items()]
 

@@ -15,6 +15,7 @@ from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import Json
 
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+NOT_READY: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 _NAME_FIELD: Final = "metadata.name"
 
@@ -77,11 +78,20 @@ class NodeMarks:
         labels: of the node.
         taints: those that keep pods away.
         is_unschedulable: whether `kubectl cordon` has closed the node.
+        is_ready: whether neither the condition Ready nor a taint of the node controller says otherwise.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     is_unschedulable: bool = False
+    is_ready: bool = True
+
+    @property
+    def closed(self) -> Reason | None:
+        """Why no pod is placed on the node now, but one that tolerates exactly this; None where nothing is wrong."""
+        if not self.is_ready:
+            return Reason.NODE_NOT_READY
+        return Reason.NODE_UNSCHEDULABLE if self.is_unschedulable else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +166,14 @@ def of_node(obj: Json) -> NodeMarks:
         },
         taints=tuple(taint for taint in taints if taint.effect in _KEEPS_AWAY and taint.key != UNSCHEDULABLE),
         is_unschedulable=spec.get("unschedulable") is True or any(taint.key == UNSCHEDULABLE for taint in taints),
+        is_ready=_says_ready(_object(obj.get("status"))) and not any(taint.key in NOT_READY for taint in taints),
+    )
+
+
+def _says_ready(status: Json) -> bool:
+    """Whether the condition Ready is true, or there is none yet."""
+    return all(
+        entry.get("status") == "True" for entry in _list(status.get("conditions")) if entry.get("type") == "Ready"
     )
 
 

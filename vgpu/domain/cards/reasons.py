@@ -40,6 +40,7 @@ class Reason(StrEnum):
     NODE_INSUFFICIENT_MEMORY = "NodeInsufficientMemory"
     NODE_TAINTED = "NodeTainted"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    NODE_NOT_READY = "NodeNotReady"
     NODE_AFFINITY_MISMATCH = "NodeAffinityMismatch"
     SCHEDULER_REFUSED = "SchedulerRefused"
     SCHEDULING_GATED = "SchedulingGated"
@@ -84,6 +85,7 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.NODE_INSUFFICIENT_MEMORY: "the node has not the host memory free",
     Reason.NODE_TAINTED: "the node has a taint that the pod does not tolerate",
     Reason.NODE_UNSCHEDULABLE: "the node is closed for new pods (kubectl cordon)",
+    Reason.NODE_NOT_READY: "the node is not Ready: its kubelet does not answer, or says that it cannot run pods",
     Reason.NODE_AFFINITY_MISMATCH: "the pod's nodeSelector or node affinity excludes the node",
     Reason.SCHEDULER_REFUSED: "the cards have room, and kube-scheduler refuses for another reason",
     Reason.SCHEDULING_GATED: "the pod has scheduling gates, so that nothing schedules it",
@@ -137,6 +139,7 @@ UNRESOLVABLE: Final = NEVER | frozenset(
         Reason.GANG_WAITS,
         Reason.NODE_TAINTED,
         Reason.NODE_UNSCHEDULABLE,
+        Reason.NODE_NOT_READY,
         Reason.NODE_AFFINITY_MISMATCH,
         Reason.SCHEDULER_REFUSED,
         Reason.SCHEDULING_GATED,
@@ -148,6 +151,7 @@ FOREIGN: Final = frozenset(
     {
         Reason.NODE_TAINTED,
         Reason.NODE_UNSCHEDULABLE,
+        Reason.NODE_NOT_READY,
         Reason.NODE_AFFINITY_MISMATCH,
         Reason.SCHEDULER_REFUSED,
     }

@@ -62,7 +62,7 @@ COLUMNS: Final[tuple[Column[ListedCard], ...]] = (
            filter=Flag("whether the card can be given to new containers")),
     Column("reason", str, "why the card is unhealthy", NO_EXAMPLE, lambda gpu: gpu.card.reason),
     Column("nodeReason", str, "why no pod can use the card's node now", "PluginAway",
-           lambda gpu: str(gpu.view.blocked or "")),
+           lambda gpu: str(gpu.view.unusable or "")),
     Column("countsOn", NodeName, "the node that the card counts on, where that is another one that reports it too: the "
            "card is closed here (DuplicateUUID) and part of no total", NO_EXAMPLE, lambda gpu: gpu.card.counts_on),
     Column("cordoned", bool, "no new containers on the card", NO_EXAMPLE, lambda gpu: gpu.card.cordoned, sortable=True,

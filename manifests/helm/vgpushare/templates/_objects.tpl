@@ -46,6 +46,22 @@ docs/adr/0161 says why.
 {{- .Values.image.tag | default .Chart.AppVersion -}}
 {{- end -}}
 
+{{/*
+The schedulerName of GPU pods. Only the scheduler that asks the extender may have it: with another name pods would wait
+without an Event, so what cannot work is refused.
+*/}}
+{{- define "vgpushare.schedulerName" -}}
+{{- $isSecond := eq .Values.scheduler.mode "second" -}}
+{{- $name := .Values.scheduler.name | default (ternary "vgpu-scheduler" "default-scheduler" $isSecond) -}}
+{{- if and (not $isSecond) (eq $name "vgpu-scheduler") -}}
+{{- fail "scheduler.name: with scheduler.mode cluster nothing runs under the name vgpu-scheduler: leave scheduler.name out (default-scheduler), or name a scheduler of the cluster" -}}
+{{- end -}}
+{{- if and $isSecond (eq $name "default-scheduler") -}}
+{{- fail "scheduler.name: the second kube-scheduler needs a name of its own, and default-scheduler is the cluster's: leave scheduler.name out (vgpu-scheduler), or set scheduler.mode to cluster" -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
 {{/* The image of a part. Arguments: root, part. */}}
 {{- define "vgpushare.image" -}}
 {{- $image := .root.Values.image -}}
@@ -94,7 +110,7 @@ docs/adr/0161 says why.
 
 {{/* The name of the kube-scheduler's configuration: another content has another name, so that the pods change with it. */}}
 {{- define "vgpushare.schedulerConfig" -}}
-{{- .Files.Get "files/base/scheduler-config.yaml" | replace "vgpu-system" .Release.Namespace | replace "schedulerName: vgpu-scheduler" (printf "schedulerName: %s" .Values.scheduler.name) -}}
+{{- .Files.Get "files/base/scheduler-config.yaml" | replace "vgpu-system" .Release.Namespace | replace "schedulerName: vgpu-scheduler" (printf "schedulerName: %s" (include "vgpushare.schedulerName" .)) -}}
 {{- end -}}
 {{- define "vgpushare.schedulerConfigName" -}}
 vgpu-scheduler-config-{{ include "vgpushare.schedulerConfig" . | sha256sum | trunc 10 }}

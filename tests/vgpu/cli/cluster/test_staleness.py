@@ -35,6 +35,14 @@ def test_each_silent_node_of_a_list_is_named(server: Server) -> None:
     assert f"warning: node node-2 was last heard of at {SINCE}: what is shown of it is of then" in output
 
 
+def test_a_history_that_begins_later_is_named(server: Server) -> None:
+    for key in ("GET /api/v1/usage", "GET /api/v1/rightsize"):
+        server.answers[key] = (200, {**server.answers[key][1], "storedSince": SINCE})
+    for command in ("usage", "rightsize"):
+        output = run(command, "--server", server.url)[1]
+        assert f"warning: the history begins at {SINCE}: nothing earlier is counted" in output
+
+
 @pytest.mark.parametrize("answer", [[], None, {"items": [5, {}]}, {"items": {}}, {"staleSince": None}])
 def test_other_answers_are_not_old(answer: Any) -> None:
     assert staleness.lines("/gpus", answer) == []

@@ -60,6 +60,22 @@ def test_parts_of_another_version_are_named(server: Server, found: dict[str, Any
     assert output.splitlines()[-1] == f"vgpu version: version skew: this program is {OWN}; {words}"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("0.2.0.dev0", "0.2.0.dev20261130005320+g1a2b3c4d5e6f", True),  # a program in a checkout, and images of it
+        ("0.2.0.dev0", "0.2.0-dev.20261130005320.g1a2b3c4d5e6f.dabababab", True),
+        ("0.2.0.dev0", "0.2.0", False),
+        ("0.2.0.dev0", "0.3.0.dev20261130005320+g1a2b3c4d5e6f", False),
+        ("0.2.0.dev0", "another-version", False),
+        ("0.2.0.dev20261130005320+g1a", "0.2.0-dev.20261130005320.g1a", True),
+        ("0.2.0.dev20261130005320+g1a", "0.2.0-dev.20261130005320.g1b", False),
+    ],
+)
+def test_a_program_in_a_checkout_is_of_any_build_before_its_release(one: str, other: str, *, is_same: bool) -> None:
+    assert build_version.is_same_build(one, other) is build_version.is_same_build(other, one) is is_same
+
+
 def test_a_digest_says_nothing_about_a_version(server: Server) -> None:
     code, output = asked(server, installed(webhook=f"sha256:{'0' * 64}"))
     assert (code, "skew" in output) == (0, False)
