@@ -43,7 +43,7 @@ log = logging.getLogger("deviceplugin")
 
 def main() -> None:
     """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(PluginSettings)
+    settings = settings_reader.read(PluginSettings, os.environ)
     try:
         with _node_lock(settings.state_dir):
             if settings.remove_state:
