@@ -299,6 +299,33 @@ def test_top_of_kubectls_plugin_is_about_the_cluster(server: Server) -> None:
     assert "No program runs under limits" not in output
 
 
+@pytest.mark.parametrize("kind", ["gpus", "nodes", "pods", "pending"])
+def test_top_of_the_cluster_writes_a_line_of_json_for_each_sample(server: Server, kind: str) -> None:
+    """It wrote its table, whatever -o said."""
+    code, output = run("top", kind, "--once", "-o", "json", "--server", server.url)
+    assert (code, output.count("\n")) == (0, 1), output
+    listed = run("get", kind, "-A", "-o", "json", "--server", server.url)[1]
+    shown, items = (sorted(json.loads(text)["items"], key=str) for text in (output, listed))
+    assert shown == items
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("top gpus --once --refresh 3", "--refresh: is for the programs of this machine"),
+        ("top gpus --once --state /tmp", "--state: is for the programs of this machine"),
+        ("simulate -f tests/vgpu/cli/cluster/pod.yaml --node-policy spread", "--node-policy: the server has its own"),
+        ("simulate -f tests/vgpu/cli/cluster/pod.yaml --gpu-policy spread", "--gpu-policy: the server has its own"),
+        ("simulate --cluster x.json --context y", "--cluster: a file is no server"),
+        ("version -o json", "give --server too"),
+        ("version http://127.0.0.1:1", "give --server too"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(server: Server, command: str, words: str) -> None:
+    code, output = run(*command.split(), VGPU_SERVER=server.url)
+    assert (code, words in output) == (2, True), output
+
+
 def test_top_of_one_namespace(server: Server) -> None:
     assert run("top", "pods", "-n", "team", "--once", "--server", server.url)[0] == 0
     assert [request[2]["namespace"] for request in server.requests if request[1] == "/api/v1/pods"] == [["team"]]
