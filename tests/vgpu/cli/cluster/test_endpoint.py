@@ -253,6 +253,13 @@ def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:
         find(ServerChoice(context="x"), {}, tmp_path)
 
 
+@pytest.mark.parametrize("named", ["/no/such", "/no/such:/nor/this", "/"])
+def test_a_kubeconfig_of_the_environment_that_does_not_exist_is_refused(named: str) -> None:
+    """Another cluster was shown, that of `make run` on this machine."""
+    code, output = run("get", "gpus", KUBECONFIG=named)
+    assert (code, f"{named.partition(':')[0]} cannot be read" in output) == (2, True), output
+
+
 def test_completion_scripts() -> None:
     for shell in ("bash", "zsh", "fish"):
         code, output = run("completion", shell)
