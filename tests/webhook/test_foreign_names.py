@@ -38,6 +38,8 @@ ANNOTATIONS = [
 REFUSED_VALUES = [
     ("hami.io/gpu-scheduler-policy", "topology-aware"),
     ("hami.io/gpu-scheduler-policy", "mutex"),
+    ("hami.io/gpu-scheduler-policy", "fragmentation"),
+    ("hami.io/node-scheduler-policy", "topology"),
     ("hami.io/node-scheduler-policy", "numa-first"),
     ("nvidia.com/use-gputype", "x" * 200_000),
     ("nvidia.com/use-gpuuuid", "a,,b"),
