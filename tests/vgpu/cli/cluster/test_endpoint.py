@@ -260,6 +260,17 @@ def test_a_kubeconfig_of_the_environment_that_does_not_exist_is_refused(named: s
     assert (code, f"{named.partition(':')[0]} cannot be read" in output) == (2, True), output
 
 
+def test_a_server_without_a_scheme_that_speaks_no_tls_is_named(server: Server) -> None:
+    code, output = run("get", "gpus", "--server", server.url.removeprefix("http://"))
+    assert (code, f"without TLS: {server.url}" in output) == (5, True), output
+
+
+def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
+    server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
+    code, output = run("get", "gpus", "--server", server.url)
+    assert (code, "vgpushare is not installed in this namespace" in output) == (3, True), output
+
+
 def test_completion_scripts() -> None:
     for shell in ("bash", "zsh", "fish"):
         code, output = run("completion", shell)
