@@ -28,7 +28,7 @@ with extras.needed("cluster", by="deviceplugin"):
 
 def main() -> None:
     """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(PluginSettings)
+    settings = settings_reader.read(PluginSettings, os.environ)
     try:
         with _node_lock(settings.state_dir) as lock:
             if settings.remove_state:

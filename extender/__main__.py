@@ -23,7 +23,7 @@ with extras.needed("cluster", by="extender"):
 
 def main() -> None:
     """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(ExtenderSettings)
+    settings = settings_reader.read(ExtenderSettings, os.environ)
     process.run("extender", settings.log_level, lambda: _serve(settings))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 import ssl
 import tempfile
@@ -41,7 +42,7 @@ log = logging.getLogger("webhook")
 
 def main() -> None:
     """Run the webhook; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(WebhookSettings)
+    settings = settings_reader.read(WebhookSettings, os.environ)
     process.run("webhook", settings.log_level, lambda: serve(settings))
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vgpu.domain import names
+from vgpu.domain import names, new_pods
 from vgpu.domain.asks import aliases, manifest, policy, request, translate
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
-from webhook import as_written, copied_state, limit_ranges, pods
+from webhook import as_written, copied_state, limit_ranges
 from webhook.rules import AdmissionSettings
 from webhook.wire import Operation
 
-NO_CARDS = {pods.VISIBLE_DEVICES: "void"}
+NO_CARDS = {new_pods.VISIBLE_DEVICES: "void"}
 _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 

@@ -6,7 +6,6 @@ from vgpu.domain.asks import manifest
 from vgpu.domain.json_types import Json
 
 MIRROR: Final = "kubernetes.io/config.mirror"
-VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NODES_GROUP: Final = "system:nodes"
 
 

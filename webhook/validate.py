@@ -7,22 +7,14 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu.domain import names, quantity, suggestion
+from vgpu.domain import names, new_pods
 from vgpu.domain.asks import foreign_annotations, gang, idle, manifest, request, translate
-from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
-from webhook import pods
 from webhook.rules import AdmissionSettings
 
-NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
-_GITHUB_SCHEDULER: Final = "ACTIONS_RUNNER_USE_KUBE_SCHEDULER"  # otherwise their jobs name the runner's node
-_NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
-_KNOWN_ANNOTATIONS: Final = frozenset(
-    (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS, names.AS_WRITTEN)
-)
 
 
 def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
@@ -30,20 +22,9 @@ def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
     problems = forged(pod)
     if not manifest.wants_gpu(pod):
         return problems
-    if request.has_too_many_containers(pod, manifest.asks):
-        return [*problems, request.TOO_MANY_CONTAINERS]
     translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib, rules.slice_mib)
-    problems += translated.problems or [*_kubelet_resources(translated, rules.slice_mib), *_nvidia_plugin(translated)]
-    problems += _unknown_annotations(pod)
-    problems += gang.conflicts(pod)
-    problems += idle.read(manifest.annotations(pod))[1]
-    problems += _node_set_by_hand(pod)
-    for path, container in manifest.every_container(pod):
-        problems += _visible_devices(path, container)
-        problems += _reserved_mounts(path, container)
-    for path, container in manifest.ephemeral_containers(pod):
-        problems += _no_gpu(path, container)
-    return problems
+    added = _not_added(translated, rules.slice_mib)
+    return [*problems, *added, *new_pods.problems(translated, rules.slice_mib)]
 
 
 def forged(pod: Json) -> list[Problem]:
@@ -74,10 +55,10 @@ def on_update(old: Json, new: Json) -> list[Problem]:
     known = {container.get("name") for _, container in manifest.ephemeral_containers(old)}
     for path, container in manifest.ephemeral_containers(new):
         if container.get("name") not in known:
-            problems += _visible_devices(path, container)
+            problems += new_pods.visible_devices(path, container)
             problems += _cards_of_image(path, container)
-            problems += _reserved_mounts(path, container)
-            problems += _no_gpu(path, container)
+            problems += new_pods.reserved_mounts(path, container)
+            problems += new_pods.no_gpu(path, container)
     return problems
 
 
@@ -92,84 +73,21 @@ def _annotation(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> Iterator[Problem]:
-    """Yield a problem for each slice or card that does not follow from the request: the webhook adds them."""
+def _not_added(translated: translate.TranslatedPod, slice_mib: int) -> Iterator[Problem]:
+    """Yield a problem for each container without the slices or cards that the webhook adds."""
     asked = translated.asked
     containers = {c.name: c for c in asked.containers} if asked else {}
     for path, _, container in request.containers_of(translated.pod):
         mine = containers.get(ContainerName(str(container.get("name"))))
-        if asked is None or mine is None:
-            continue
-        name, amount = asked.kubelet_resource(mine, slice_mib)
-        amounts = request.amounts(container)
-        written = {key: amounts[key] for key in names.KUBELET_RESOURCES if key in amounts}
-        if not written:
+        if asked and mine and request.amounts(container).keys().isdisjoint(names.KUBELET_RESOURCES):
+            name, _ = asked.kubelet_resource(mine, slice_mib)
             yield Problem(f"{path}.resources.limits[{name}]", "", "was not added: create the pod again")
-        for key in written.keys() - ({name} if quantity.whole_number(written.get(name, "")) == amount else set()):
-            why = f"is added by the webhook, as {name}: {amount}; leave it out"
-            yield Problem(f"{path}.resources.limits[{key}]", written[key], why)
-
-
-def _nvidia_plugin(translated: translate.TranslatedPod) -> Iterator[Problem]:
-    """Yield a problem for the devices of NVIDIA's plugin that stay after translation: it runs on other nodes.
-
-    An amount of 0 asks for none, and the scheduler ignores it.
-    """
-    for path, _, container in request.containers_of(translated.pod):
-        for name, amount in request.amounts(container).items():
-            if name.startswith(_NVIDIA_DEVICES) and quantity.whole_number(amount) != 0:
-                why = (
-                    f"is given out by NVIDIA's device plugin, on other nodes; for whole cards ask for {names.GPU} alone"
-                )
-                yield Problem(f"{path}.resources.limits[{name}]", amount, why)
-
-
-def _unknown_annotations(pod: Json) -> Iterator[Problem]:
-    """Yield a problem for each annotation of ours that does not exist: its name is wrong, whatever its value."""
-    for name in manifest.annotations(pod):
-        if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
-            instead = suggestion.instead_of(name, (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
-            yield Problem(_annotation(name), "", f"is not an annotation of {names.DOMAIN}; {instead}")
-
-
-def _node_set_by_hand(pod: Json) -> Iterator[Problem]:
-    node = pod.get("spec", {}).get("nodeName")
-    if node:
-        why = (
-            "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity, "
-            f"and with GitHub's runners {_GITHUB_SCHEDULER}=true"
-        )
-        yield Problem("spec.nodeName", node, why)
-
-
-def _visible_devices(path: str, container: Json) -> Iterator[Problem]:
-    """Yield a problem for each NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime would hand over the cards that it names."""
-    harmless = frozenset() if manifest.asks(container) else NO_DEVICES
-    for variable in container.get("env") or ():
-        if variable.get("name") == pods.VISIBLE_DEVICES and variable.get("value") not in harmless:
-            why = "decides which cards the runtime hands over, and is set by the device plugin; leave it out"
-            yield Problem(f"{path}.env[{pods.VISIBLE_DEVICES}]", variable.get("value") or "", why)
 
 
 def _cards_of_image(path: str, container: Json) -> Iterator[Problem]:
     """Yield a problem for an ephemeral container whose image may choose cards: the webhook keeps it from doing so."""
-    if all(variable.get("name") != pods.VISIBLE_DEVICES for variable in container.get("env") or ()):
-        yield Problem(f"{path}.env[{pods.VISIBLE_DEVICES}]", "", "was not added: try again, or set it to void")
-
-
-def _reserved_mounts(path: str, container: Json) -> Iterator[Problem]:
-    for mount in container.get("volumeMounts") or ():
-        at = mount.get("mountPath") or ""
-        if container_paths.is_reserved(at):
-            why = (
-                f"would cover vgpushare's own files ({', '.join(container_paths.RESERVED)}); mount the volume elsewhere"
-            )
-            yield Problem(f"{path}.volumeMounts[{mount.get('name')}].mountPath", at, why)
-
-
-def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
-    if manifest.asks(container):
-        yield Problem(f"{path}.resources", "", "an ephemeral container cannot be given a GPU")
+    if all(variable.get("name") != new_pods.VISIBLE_DEVICES for variable in container.get("env") or ()):
+        yield Problem(f"{path}.env[{new_pods.VISIBLE_DEVICES}]", "", "was not added: try again, or set it to void")
 
 
 def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:

@@ -26,7 +26,7 @@ with extras.needed("cluster", by="extender"):
 
 def main() -> None:
     """Drain; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(DrainSettings)
+    settings = settings_reader.read(DrainSettings, os.environ)
     log_lines.begin(settings.log_level)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     process.give_way()

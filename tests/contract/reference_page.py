@@ -26,8 +26,9 @@ PARTS: dict[str, type[BaseSettings]] = {
 HEAD = """# Settings and paths
 
 Every setting of each part, and every path of the admin REST. A setting is given on the command line, or as the
-environment variable. [metrics.md](metrics.md) lists the metrics, and [admin.md](admin.md) says what the commands and
-the REST are for. This page is written by `python -m tests.contract.reference_page`.
+environment variable; a part ends at once on a name that does not exist. [metrics.md](metrics.md) lists the metrics, and
+[admin.md](admin.md) says what the commands and the REST are for. This page is written by
+`python -m tests.contract.reference_page`.
 """
 
 

@@ -238,7 +238,7 @@ def test_an_invalid_setting_is_named(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["extender", *flags])
     with pytest.raises(SystemExit) as ended:
-        settings.read(ExtenderSettings)
+        settings.read(ExtenderSettings, os.environ)
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
 

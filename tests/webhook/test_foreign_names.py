@@ -38,6 +38,8 @@ ANNOTATIONS = [
 REFUSED_VALUES = [
     ("hami.io/gpu-scheduler-policy", "topology-aware"),
     ("hami.io/gpu-scheduler-policy", "mutex"),
+    ("hami.io/gpu-scheduler-policy", "fragmentation"),
+    ("hami.io/node-scheduler-policy", "topology"),
     ("hami.io/node-scheduler-policy", "numa-first"),
     ("nvidia.com/use-gputype", "x" * 200_000),
     ("nvidia.com/use-gpuuuid", "a,,b"),
@@ -46,6 +48,19 @@ REFUSED_VALUES = [
     ("volcano.sh/vgpu-mode", "mig"),
     ("nvidia.com/numa-bind", "true"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("nvidia.com/gpumem", "3Gi", "must be a whole number of MiB, 1 to 16777216; for 3Gi write 3072"),
+        ("aliyun.com/gpu-mem", "3Gi", "must be a whole number of GiB, 1 to 16384; for 3Gi write 3"),
+        ("aliyun.com/gpu-mem", "512Mi", "must be a whole number of GiB, 1 to 16384"),
+    ],
+)
+def test_a_foreign_amount_with_a_unit_is_refused_with_the_number_to_write(name: str, text: str, why: str) -> None:
+    (problem,) = validate.on_create(builders.pod({name: text}), RULES)
+    assert problem.why == why
 
 
 @pytest.mark.parametrize(("theirs", "ours"), RESOURCES, ids=lambda value: "+".join(sorted(value)))

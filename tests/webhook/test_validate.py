@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from tests.webhook import builders
-from vgpu.domain import names
+from vgpu.domain import names, new_pods
+from vgpu.domain.asks import manifest, translate
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)
@@ -223,6 +224,14 @@ def test_a_long_list_of_problems_is_cut() -> None:
     text = validate.message(validate.on_create(pod, RULES))
     assert text.count("\n") == 20
     assert text.endswith("and 12 more")
+
+
+@given(builders.pods())
+def test_a_simulation_names_what_the_webhook_refuses(pod: dict[str, Any]) -> None:
+    """A simulation reads the pod before the webhook has changed it."""
+    translated = translate.translate(pod, RULES.cards, RULES.gpushare_unit_mib, RULES.slice_mib)
+    named = new_pods.problems(translated, RULES.slice_mib) if manifest.wants_gpu(pod) else []
+    assert refused_fields(pod) == [problem.field for problem in named]
 
 
 @given(builders.pods())

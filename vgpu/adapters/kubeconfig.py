@@ -50,9 +50,12 @@ class Credentials:
 
 
 def files(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Return the kubeconfig files that exist: those of `KUBECONFIG`, else the one in the home directory."""
+    """Return the kubeconfig files that exist: those of `KUBECONFIG`, else the one in the home directory.
+
+    Where none of those that `KUBECONFIG` names exists, all of them are returned, which `load` refuses by name.
+    """
     named = [Path(path) for path in environment.get("KUBECONFIG", "").split(":") if path]
-    return [path for path in named or [home / ".kube" / "config"] if path.is_file()]
+    return [path for path in named or [home / ".kube" / "config"] if path.is_file()] or named
 
 
 def load(paths: Sequence[Path], context: str | None) -> Kubeconfig:

@@ -1,8 +1,10 @@
 """Reads a program's settings from its command line and environment; only `__main__` modules call `read`."""
 
+import difflib
+import re
 import sys
-from collections.abc import Collection, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Final, TypeVar
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_settings import BaseSettings, CliApp
@@ -11,6 +13,12 @@ from vgpu.adapters import listening
 from vgpu.domain import suggestion
 
 S = TypeVar("S", bound=BaseSettings)
+_MISSPELT: Final = 0.9  # of difflib's ratio: a variable whose prefix is misspelt, and none of another part
+# What the kubelet sets for each Service of the pod's namespace, such as VGPU_WEBHOOK_PORT_443_TCP for vgpu-webhook:
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_OF_SERVICE: Final = re.compile(
+    r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
+)
 
 
 def _checked(text: str) -> str:
@@ -49,13 +57,36 @@ def unknown_option(arguments: Sequence[str], known: Collection[str]) -> str:
     return ""
 
 
+def unknown_variable(variables: Iterable[str], prefix: str, known: Collection[str]) -> str:
+    """Return what is wrong with the first variable that looks like a setting and is none; empty for none.
+
+    Variables that begin with `prefix` look like settings, and those that one of `known` resembles closely. Those that
+    the kubelet sets for Services do not.
+    """
+    for variable in sorted(name.upper() for name in variables):
+        if variable in known or _OF_SERVICE.fullmatch(variable):
+            continue
+        if variable.startswith(prefix) or difflib.get_close_matches(variable, known, n=1, cutoff=_MISSPELT):
+            return f"{variable}: there is no such setting; {suggestion.instead_of(variable, known)}"
+    return ""
+
+
 def _options(kind: type[BaseSettings]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in kind.model_fields]
 
 
-def read(kind: type[S]) -> S:
-    """Read the command line and the environment; name every wrong field on stderr and exit with status 2."""
-    if unknown := unknown_option(sys.argv[1:], _options(kind)):
+def _unknown(kind: type[BaseSettings], arguments: Sequence[str], environment: Iterable[str]) -> str:
+    prefix = kind.model_config.get("env_prefix", "")
+    variables = [f"{prefix}{name}".upper() for name in kind.model_fields]
+    return unknown_option(arguments, _options(kind)) or unknown_variable(environment, prefix, variables)
+
+
+def read(kind: type[S], environment: Mapping[str, str]) -> S:
+    """Read the command line and the environment; name every wrong field on stderr and exit with status 2.
+
+    `environment` is that of this process. In it, as on the command line, a setting that does not exist is refused.
+    """
+    if unknown := _unknown(kind, sys.argv[1:], environment):
         print(unknown, file=sys.stderr)  # noqa: T201
         sys.exit(2)
     try:

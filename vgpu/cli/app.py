@@ -3,12 +3,14 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 import vgpu
 from limiter.host import Host
@@ -71,22 +73,40 @@ def _show_version(is_wanted: bool) -> None:
         raise typer.Exit(0)
 
 
+class _VersionCommand(TyperCommand):
+    """Takes `--server=URL` as `--server URL`: the option's value may be left out, which typer's options cannot say."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [part for arg in args for part in _separated(arg)])
+
+
+def _separated(argument: str) -> list[str]:
+    option, equals, url = argument.partition("=")
+    return [option, url] if equals and option == "--server" else [argument]
+
+
 def _add_version(app: typer.Typer, environment: Mapping[str, str], home: Path) -> None:
-    @app.command(epilog=EXIT_CODES)
+    @app.command(cls=_VersionCommand, epilog=EXIT_CODES)
     @options.which_cluster("context", "kubeconfig", "token", "certificate_authority", "admin_namespace")
     def version(
         server: Annotated[
             bool,
             typer.Option("--server", help="also of each part in the cluster; exit code 1: one has another version"),
         ] = False,
+        url: Annotated[
+            str | None, typer.Argument(metavar="[URL]", help="with --server: the admin REST, as other commands take it")
+        ] = None,
         output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
         """Show the version of this program, and with --server those of the parts in the cluster."""
+        if not server and (url is not None or output is not Format.TABLE or chosen != ServerChoice()):
+            outcome.fail("version: give --server too: the other options are about the cluster", outcome.USAGE)
         if not server:
             _show_version(True)
-        session = outcome.or_fail("version", lambda: RestSession.open(chosen, environment, home))
+        asked = replace(chosen, server=url)
+        session = outcome.or_fail("version", lambda: RestSession.open(asked, environment, home))
         listed = versions.rows(outcome.or_fail("version", lambda: session.rest.get("/versions")))
         session.show(listed, versions.VERSIONS, output)
         if different := versions.skew(listed):
@@ -104,14 +124,21 @@ def _add_top(
             typer.Argument(metavar="[gpus|nodes|pods|pending]", help="of the cluster, live"),
         ] = default,
         state_dir: State = None,
-        output: Annotated[top.Output, typer.Option("--output", "-o", help="output format")] = top.Output.TABLE,
+        output: Annotated[
+            top.Output, typer.Option("--output", "-o", help="output format; json: a line for each sample")
+        ] = top.Output.TABLE,
         once: Annotated[bool, typer.Option("--once", help="show one sample and end, as -c 1")] = False,
         samples: Annotated[
             int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")
         ] = None,
         refresh: Annotated[
             float | None,
-            decimals.option(metavar="SECONDS", least=0.1, most=86_400, meaning="time between samples (default: 1.0)"),
+            decimals.option(
+                metavar="SECONDS",
+                least=0.1,
+                most=86_400,
+                meaning="of this machine's programs: time between samples (default: 1.0)",
+            ),
         ] = None,
         namespace: Annotated[
             str | None,
@@ -129,9 +156,13 @@ def _add_top(
         is_asked_once = once or (samples is None and refresh is None and not sys.stdout.isatty())
         count = 1 if is_asked_once else samples
         if what is not None:
+            as_json = output is top.Output.JSON
+            outcome.or_fail("top", lambda: top_view.refuse_local({"--refresh": refresh, "--state": state_dir}))
             outcome.or_fail(
                 "top",
-                lambda: top_view.run(what, namespace, chosen, environment, home, count, host, _console(environment)),
+                lambda: top_view.run(
+                    what, namespace, chosen, environment, home, count, host, _console(environment), as_json=as_json
+                ),
             )
             return
         if namespace is not None:

@@ -77,6 +77,17 @@ def _correction(text: str) -> str:
     return f"{match[1]}{match[2].upper()}i" if match else "8Gi, 512Mi, or MiB as a plain number"
 
 
+def number_hint(text: str, unit_mib: int = 1) -> str:
+    """Return what to write for an amount with a unit, as a number of `unit_mib` MiB; empty where that is unknown.
+
+    `3Gi` is 3072. The decimal units are most likely meant as binary ones.
+    """
+    binary = text if text.endswith("i") else f"{text}i"
+    size = size_bytes(binary) if text[-1:] in {"i", "M", "G", "T"} else None
+    number = size // (MIB * unit_mib) if size else 0
+    return f"; for {text} write {number}" if number else ""
+
+
 def human_mib(mib: int) -> str:
     """Write an amount of MiB for people, without rounding: `512 MiB`, `8 GiB`, `5.5 GiB`, `8190 MiB`."""
     if mib < GIB_IN_MIB or mib % (GIB_IN_MIB // 4):

@@ -35,7 +35,7 @@ class _Console(Console):
 
 def main() -> None:
     """Run until SIGINT or SIGTERM; exit with status 2 on wrong settings, 1 where a part exits by itself."""
-    settings = settings_reader.read(SimulatorSettings)
+    settings = settings_reader.read(SimulatorSettings, os.environ)
     try:
         asyncio.run(_run(settings))
     except (PartExited, PartsNotReady, PortTaken) as error:

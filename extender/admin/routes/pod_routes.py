@@ -15,13 +15,14 @@ from extender.admin.answers.listed.filters import NAME
 from extender.admin.answers.listed.pending import ListedWait
 from extender.admin.answers.queries import ExplainQuery, NoQuery, PendingQuery, PodQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
-from extender.admin.problems import AdminProblem, not_found
+from extender.admin.problems import AdminProblem
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import READ_PODS, Caller
 from extender.admin.worker.questions import Explain, Reasons
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
+from vgpu.domain import names
 from vgpu.domain.identifiers import Namespace
 from vgpu.placement.simulate import Wanted
 
@@ -125,8 +126,17 @@ async def _pod(
     snapshot = await context.snapshot()
     pod = snapshot.by_name.get((namespace, name))
     if pod is None or not pod.asks_for_cards:
-        raise not_found(f"pod {namespace}/{name} with a request for GPUs")
+        raise _no_such_pod(namespace, name)
     return snapshot, pod
+
+
+def _no_such_pod(namespace: str, name: str) -> AdminProblem:
+    """Return the problem of a pod that is none of ours; pods that ask for no GPU of vgpushare are not watched."""
+    why = (
+        f"pod {namespace}/{name} does not exist, or asks for no GPU of vgpushare: {names.GPU_MEM} asks for a share, "
+        f"{names.GPU} for whole cards, and nvidia.com/gpu alone is for NVIDIA's device plugin"
+    )
+    return AdminProblem(HTTPStatus.NOT_FOUND, why)
 
 
 async def _sees(

@@ -22,7 +22,7 @@ from extender.state import card_neighbours
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
-from vgpu.domain import names, object_names
+from vgpu.domain import names, new_pods, object_names
 from vgpu.domain.asks import node_rules, translate
 from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
@@ -71,7 +71,8 @@ async def simulate(
     """Say where these pods would be placed, one after the other, changing nothing.
 
     The pods of a gang are placed together, or none of them is. Pods of the gang that exist already are not counted.
-    Pods whose manifest is wrong are named in the answer, and the others are placed.
+    Pods whose manifest is wrong are named in the answer, and the others are placed: what the webhook refuses is wrong
+    here too. What only the API server knows is not looked at, such as a namespace's quota and its highest priority.
 
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
@@ -167,10 +168,11 @@ def _pod(
     if not object_names.is_subdomain(name):
         return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib, snapshot.slice_mib)
-    if named.problems:
-        return [(problem.field, problem.why) for problem in named.problems]
-    if named.asked is None:
+    if named.asked is None and not named.problems:
         return [("spec.containers", "no container asks for a GPU")]
+    problems = new_pods.problems(named, snapshot.slice_mib)
+    if problems or named.asked is None:
+        return [(problem.field, problem.why) for problem in problems]
     asking = structs.replace(PodReader().decoded(named.pod), uid="", namespace=namespace)
     return PodsToPlace(namespace, name, asking, named.asked, node_rules.of_pod(manifest.get("spec") or {}), count)
 

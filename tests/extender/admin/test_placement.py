@@ -289,3 +289,10 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
     assert len(found["nodes"]) == 3
     waiting = (await admin.get("/pending", fields="name,message"))["items"]
     assert {row["message"] for row in waiting} == {found["message"]}
+
+
+async def test_a_pod_that_is_none_of_ours_may_exist_all_the_same(admin: Admin) -> None:
+    """A pod that asks NVIDIA's plugin was said not to exist."""
+    detail = (await admin.get("/pods/default/other/explain", 404))["detail"]
+    assert "does not exist, or asks for no GPU of vgpushare" in detail
+    assert "nvidia.com/gpu alone is for NVIDIA's device plugin" in detail

@@ -93,3 +93,28 @@ async def test_wrong_pods_are_named_and_the_others_are_placed(admin: Admin) -> N
         "pods[1].pod.spec.containers[main].resources.limits[vgpu.io/gpu-mem]"
     )
     assert found["pods"][1]["reasons"][0]["reason"] == "InvalidRequest"
+
+
+async def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(admin: Admin) -> None:
+    """Only the translation was looked at: these pods were placed, and refused when they were created."""
+    misspelt, idle, beside, pinned = (manifest(f"p{n}", gpu_mem=256) for n in range(4))
+    misspelt["metadata"]["annotations"] = {f"{names.DOMAIN}/compute-polcy": "fixed"}
+    idle["metadata"]["annotations"] = {names.IDLE_AFTER: "30"}
+    beside["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    pinned["spec"]["nodeName"] = "n1"
+    wrong = (misspelt, idle, beside, pinned)
+    found = await simulated(admin, {"pod": manifest("good", gpu_mem=256)}, *({"pod": pod} for pod in wrong))
+    assert (found["placed"], found["notPlaced"]) == (1, 4)
+    assert [row["problems"][0].partition(": ")[0] for row in found["pods"][1:]] == [
+        f"pods[1].pod.metadata.annotations[{names.DOMAIN}/compute-polcy]",
+        f"pods[2].pod.metadata.annotations[{names.IDLE_AFTER}]",
+        "pods[3].pod.spec.containers[main].resources.limits[nvidia.com/gpu]",
+        "pods[4].pod.spec.nodeName",
+    ]
+
+
+async def test_a_copy_of_a_live_pod_is_placed(admin: Admin) -> None:
+    """The webhook removes an assignment from a new pod, and so it is no problem here."""
+    copy = manifest("copy", {names.ASSIGNMENT: "{}", names.AS_WRITTEN: "{}"}, gpu_mem=512, slice=2)
+    found = await simulated(admin, {"pod": copy})
+    assert (found["placed"], found["notPlaced"]) == (1, 0)

@@ -97,7 +97,8 @@ def test_names_that_stand_for_each_other_end() -> None:
 
 
 def test_a_program_without_a_framework() -> None:
-    assert codes("for batch in loader:\n    print(batch.item())\n") == set()
+    with pytest.raises(script.NoKnownFramework, match="no import of PyTorch or TensorFlow was seen"):
+        codes("for batch in loader:\n    print(batch.item())\n")
 
 
 @pytest.mark.parametrize(

@@ -210,19 +210,28 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
             ),
         ] = None,
         cluster: options.ClusterFile = None,
-        node_policy: options.NodePolicy = PackingPolicy.FRAGMENTATION,
-        gpu_policy: options.GpuPolicy = PackingPolicy.FRAGMENTATION,
+        node_policy: options.NodePolicy = None,
+        gpu_policy: options.GpuPolicy = None,
         namespace: options.NamespaceOption = None,
         output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
         """Say where pods would be placed, one after the other; nothing is created. Exit code 1: one is not placed."""
+        if cluster is None and (node_policy or gpu_policy):
+            why = "the server has its own policies; name others in the pods' annotations, or give --cluster"
+            outcome.or_fail("simulate", lambda: _refuse(f"--{'node' if node_policy else 'gpu'}-policy: {why}"))
+        if cluster is not None and chosen != ServerChoice():
+            outcome.or_fail(
+                "simulate", lambda: _refuse("--cluster: a file is no server; leave out the server's options")
+            )
         session = None if cluster else opened("simulate", chosen)
 
         def place() -> dict[str, Any]:
             if cluster is not None:
-                return simulating.in_file(cluster, filename, namespace, DefaultPolicies(node_policy, gpu_policy))
+                packing = PackingPolicy.FRAGMENTATION
+                defaults = DefaultPolicies(node_policy or packing, gpu_policy or packing)
+                return simulating.in_file(cluster, filename, namespace, defaults)
             assert session is not None  # noqa: S101 - opened where there is no file
             return simulating.on_server(session, filename, namespace)
 

@@ -44,14 +44,13 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
             upstream = Upstream(lambda: endpoint.find(chosen, environment, home).endpoint)
             upstream.check()
             secret = "".join(host.new_id() for _ in range(SECRET_IDS))
-            with _listening(port, secret, upstream) as listener:
+            with contextlib.suppress(KeyboardInterrupt), _listening(port, secret, upstream) as listener:
                 typer.echo(f"{listener.url}\nCtrl-C ends it")
                 if browser:
                     webbrowser.open(listener.url)
-                with contextlib.suppress(KeyboardInterrupt):
-                    listener.serve_forever()
+                listener.serve_forever()
 
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, which a shell's background job ignores
         outcome.or_fail("dashboard", serve)
 
 

@@ -113,7 +113,8 @@ def _direct(server: str, choice: ServerChoice, environment: Mapping[str, str]) -
     except (OSError, ssl.SSLError) as error:
         raise CommandFailed(f"--certificate-authority: {authority}: {error}", WRONG_USAGE) from error
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return RestEndpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url)
+    advice = "" if "://" in server else f"--server without http:// or https:// is https; without TLS: http://{server}"
+    return RestEndpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url, advice)
 
 
 def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str, str]) -> RestEndpoint:

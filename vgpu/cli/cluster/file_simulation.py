@@ -9,7 +9,8 @@ from typing import Final
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
-from vgpu.domain.asks import aliases, gang, host_request, node_rules, translate
+from vgpu.domain import new_pods
+from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, translate
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
@@ -97,11 +98,12 @@ def _pods(entry: JsonObject, index: int, cluster: ClusterObjects) -> list[Waitin
     namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
     try:
         found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB, cluster.slice_mib)
+        wrong = new_pods.problems(found, cluster.slice_mib) if manifest.wants_gpu(pod) else []
         host, rules = host_request.of_pod(pod["spec"]), node_rules.of_pod(pod["spec"])
     except UNREADABLE as error:
         return [UnplaceablePod(namespace, name, f"cannot be read: {error}")] * count
-    if found.asked is None:
-        problems = "; ".join(map(str, found.problems)) or "no container asks for a GPU"
+    if wrong or found.asked is None:
+        problems = "; ".join(map(str, wrong)) or "no container asks for a GPU"
         return [UnplaceablePod(namespace, name, problems)] * count
     named = gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None

@@ -86,10 +86,18 @@ ClusterFile = Annotated[
     ),
 ]  # fmt: skip
 NodePolicy = Annotated[
-    PackingPolicy, typer.Option("--node-policy", help="with --cluster: which node is preferred, where a pod names none")
+    PackingPolicy | None,
+    typer.Option(
+        "--node-policy",
+        help="with --cluster: which node is preferred, where a pod names none (default: fragmentation)",
+    ),
 ]
 GpuPolicy = Annotated[
-    PackingPolicy, typer.Option("--gpu-policy", help="with --cluster: which card is preferred, where a pod names none")
+    PackingPolicy | None,
+    typer.Option(
+        "--gpu-policy",
+        help="with --cluster: which card is preferred, where a pod names none (default: fragmentation)",
+    ),
 ]
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -15,6 +16,7 @@ from typing import Any, Final
 import vgpu
 from vgpu.cli.cluster import server_url, staleness
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.domain import names
 
 TIMEOUT_S: Final = 30.0
 SILENCE_S: Final = 60.0  # of an event stream; the server sends a heartbeat every 15 s
@@ -31,6 +33,8 @@ _CODES: Final[Mapping[int, int]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: WRONG_USAGE,
     HTTPStatus.CONFLICT: ANSWER_IS_NO,
 }
+
+_NOT_INSTALLED: Final = re.compile(rf'(services|serviceaccounts) "{names.ADMIN_SERVICE}" not found')
 
 Answer = http.client.HTTPResponse | urllib.error.HTTPError  # an error's answer can be read like any other
 Query = Mapping[str, str | int | bool | Sequence[str]]
@@ -188,6 +192,11 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
     if error.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
         errors.append(endpoint.advice)
+    if error.code == HTTPStatus.NOT_FOUND and _NOT_INSTALLED.search(said):
+        errors.append(
+            "vgpushare is not installed in this namespace: install it (manifests/README.md), or name its namespace "
+            "with --admin-namespace"
+        )
     return CommandFailed(
         "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
         _CODES.get(error.code, NO_ANSWER),

@@ -1,6 +1,7 @@
 """`vgpu top gpus|nodes|pods|pending`: the cluster's list, live by server-sent events."""
 
 import contextlib
+import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -30,13 +31,18 @@ def run(
     samples: int | None,
     host: Host,
     console: Console,
+    *,
+    as_json: bool = False,
 ) -> None:
-    """Show the list until Ctrl-C, or `samples` times; on a terminal each list replaces the last."""
+    """Show the list until Ctrl-C, or `samples` times; on a terminal each table replaces the last.
+
+    As JSON each list is a line: what `get -o json` writes.
+    """
     if namespace is not None and kind.plural not in ("pods", "pending"):
         refuse_namespace(kind.plural)
     session = RestSession.open(choice, environment, home)
     lists = watch(session, kind, {} if namespace is None else {"namespace": namespace}, host)
-    is_live = samples is None and console.is_terminal
+    is_live = samples is None and console.is_terminal and not as_json
     with contextlib.suppress(KeyboardInterrupt):
         if is_live:
             session.rest.warn = lambda _: None  # the screen has the lines
@@ -46,8 +52,18 @@ def run(
                     text = session.text(kind, rows, Format.TABLE) + "".join(f"warning: {line}\n" for line in old)
                     screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
         for rows in islice(lists, samples):
-            console.file.write(session.text(kind, rows, Format.TABLE))
+            console.file.write(
+                f"{json.dumps({'items': rows})}\n" if as_json else session.text(kind, rows, Format.TABLE)
+            )
             console.file.flush()
+
+
+def refuse_local(given: Mapping[str, object]) -> None:
+    """Raise CommandFailed for an option that is about programs of this machine; None is an option not given."""
+    for option, value in given.items():
+        if value is not None:
+            why = "is for the programs of this machine; a list of the cluster is shown again after each change"
+            raise CommandFailed(f"{option}: {why}", WRONG_USAGE)
 
 
 def refuse_namespace(what: str) -> None:

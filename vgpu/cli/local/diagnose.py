@@ -24,6 +24,9 @@ _MAX_FILES: Final = 100_000  # that are listed of a data set
 _READ_FILES: Final = 200  # of these that are read
 _READ_BYTES: Final = 256 << 20
 _BLOCK: Final = 1 << 20
+# Less says nothing about storage: it is read in about the time of opening a file.
+_LEAST_BYTES: Final = 1_000_000
+_LEAST_FILES: Final = 20
 _MAX_LINE: Final = 65536
 _LOG_BYTES: Final = 1 << 30  # of a log of NCCL that are read, in seconds
 
@@ -57,6 +60,11 @@ def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[ProgramFin
     begun = host.monotonic_ns()
     read = _read_all([path for path, _ in chosen])
     taken = host.monotonic_ns() - begun
+    if read < _LEAST_BYTES and len(files) < _LEAST_FILES:
+        raise MalformedError(
+            f"{folder}: too little to measure its storage: {len(files)} files, {read} bytes; "
+            f"give {_LEAST_FILES} files, or {_LEAST_BYTES // 1_000_000} MB"
+        )
     sizes = [size for _, size in files]
     sample = FileSample(sizes, len(files) < _MAX_FILES, read, taken, file_systems.type_at(folder) or "")
     return list(storage.check(sample, needed_mb_per_s))

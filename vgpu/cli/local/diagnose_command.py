@@ -95,6 +95,8 @@ def add(
         if pod is not None:
             if any(option is not None for option in here):
                 outcome.fail(f"diagnose: {_ALONE}", outcome.USAGE)
+            if Path(pod).is_file():
+                outcome.fail(f"diagnose: {pod} is a file: give it with --script, --nccl-log or --job", outcome.USAGE)
             watch = partial(_of_pod, pod, namespace, chosen, environment, home, seconds, output)
             text, code = outcome.or_fail("diagnose", watch)
             typer.echo(text, nl=False)

@@ -84,7 +84,8 @@ def _nvml() -> Nvml:
     try:
         return Nvml()
     except NvmlError as error:
-        raise CommandFailed(f"no GPU can be used on this machine: {error}", NOT_FOUND) from error
+        hint = "NVML comes with NVIDIA's driver: install it, or in a pod ask for a GPU"
+        raise CommandFailed(f"no GPU can be used on this machine: {error}; {hint}", NOT_FOUND) from error
 
 
 def run(

@@ -72,7 +72,7 @@ FIELDS: Final[Mapping[str, LogField]] = {
     "utilization.memory": LogField("%", "part of the limit that is used", _memory_percent),
     "vgpu.id": LogField("", "ID of the allocation, for `vgpu set`", lambda row: row.id),
     "vgpu.cores": LogField("%", "the share of the card's time that is asked for", lambda row: row.cores),
-    "vgpu.domain.asks.policy": LogField("", "compute policy", lambda row: row.policy),
+    "vgpu.policy": LogField("", "compute policy", lambda row: row.policy),
     "vgpu.throttled": LogField("%", "part of the time for which launches waited", lambda row: _percent(row.throttled)),
     "vgpu.refusals": LogField("", "allocations that were refused", lambda row: row.refusals),
 }

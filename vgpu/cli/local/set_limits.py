@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from limiter import local_state
+from vgpu.cli.failure import NOT_FOUND, CommandFailed
 from vgpu.cli.local import cards
 from vgpu.cli.local.cards import LocalCards
 from vgpu.domain import quantity
@@ -19,7 +20,7 @@ from vgpu.domain.formats.limits import CardLimit, Limits
 
 
 class CannotSetLimits(VgpuError):
-    """There is no such allocation, or its limits cannot be rewritten."""
+    """The limits of an allocation cannot be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class LimitsChange:
 
 
 def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
-    """Return the directory of the one allocation whose ID begins with `wanted`. Raises CannotSetLimits."""
+    """Return the directory of the one allocation whose ID begins with `wanted`. Raises CommandFailed."""
     every = [
         allocation_folder
         for path in directories
@@ -50,7 +51,7 @@ def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
     found = [folder for folder in every if folder.name == wanted] or every
     if len(found) != 1:
         problem = "more than one ID begins like this" if found else "no such ID; see `vgpu top`"
-        raise CannotSetLimits(f"{wanted}: {problem}")
+        raise CommandFailed(f"{wanted}: {problem}", NOT_FOUND)
     return found[0]
 
 

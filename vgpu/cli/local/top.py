@@ -36,10 +36,14 @@ def run(
     seen = watch(directories, period_s, host)
     if not is_live:
         next(seen)
-    nothing = f"No program runs under limits. Looked in: {', '.join(map(str, directories)) or 'no state directory'}."
+    nothing = f"No program runs under limits. {_where(directories)}Start one: vgpu run --gpu-mem 4Gi -- COMMAND"
     with contextlib.suppress(KeyboardInterrupt), _shown(output, console, nothing, is_live=is_live) as show:
         for _ in count() if samples is None else range(samples):
             show(next(seen))
+
+
+def _where(directories: Sequence[Path]) -> str:
+    return f"Looked in: {', '.join(map(str, directories))}. " if directories else ""
 
 
 def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[list[TopRow]]:

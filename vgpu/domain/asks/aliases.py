@@ -167,5 +167,10 @@ class _AliasReader:
         value = quantity.whole_number(text)
         if value is not None and low <= value <= high:
             return value
-        self.problems.append(Problem(f"{self._path}[{name}]", text, f"must be a whole number, {low} to {high}"))
+        unit, hint = "", ""
+        if name == self._family.memory:
+            unit = " of MiB" if self._unit_mib == 1 else " of GiB"
+            hint = quantity.number_hint(text, self._unit_mib)
+        why = f"must be a whole number{unit}, {low} to {high}{hint}"
+        self.problems.append(Problem(f"{self._path}[{name}]", text, why))
         return None

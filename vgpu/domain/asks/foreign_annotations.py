@@ -12,13 +12,19 @@ from vgpu.domain import names
 from vgpu.domain.asks import policy
 from vgpu.domain.problem import Problem, clipped
 
+# Whose values are only those that mean the same in both: vgpushare has policies that HAMi does not, and the reverse.
+_POLICIES: Final = {
+    "hami.io/node-scheduler-policy": names.NODE_POLICY,
+    "hami.io/gpu-scheduler-policy": names.GPU_POLICY,
+}
+_POLICY_VALUES: Final = ("binpack", "spread")
+
 TRANSLATED: Final = {
     "nvidia.com/use-gputype": names.USE_GPU_MODEL,
     "nvidia.com/nouse-gputype": names.AVOID_GPU_MODEL,
     "nvidia.com/use-gpuuuid": names.USE_GPU_UUID,
     "nvidia.com/nouse-gpuuuid": names.AVOID_GPU_UUID,
-    "hami.io/node-scheduler-policy": names.NODE_POLICY,
-    "hami.io/gpu-scheduler-policy": names.GPU_POLICY,
+    **_POLICIES,
 }
 
 # Annotations with a single value that says what vgpushare does anyway.
@@ -80,6 +86,8 @@ def _problems(annotations: Mapping[str, str], ours: Mapping[str, str]) -> Iterat
         said = REFUSED.get(name) or why.get(f"metadata.annotations[{mine}]", "")
         if name in WITHOUT_EFFECT and value != WITHOUT_EFFECT[name]:
             said = f"is not supported; only {WITHOUT_EFFECT[name]} is"
+        if name in _POLICIES and value not in _POLICY_VALUES:
+            said = f"must be one of {', '.join(_POLICY_VALUES)}; {_POLICIES[name]} has more policies"
         if mine and annotations.get(mine, ours[mine]) != ours[mine]:
             said = f"cannot be combined with {mine}, which has another value"
         if said:

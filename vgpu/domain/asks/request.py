@@ -241,12 +241,17 @@ class _RequestReader:
         value = quantity.whole_number(text)
         if value is not None and low <= value <= high:
             return value
-        self.report(name, f"must be a plain whole number of {_UNITS[name]}, {low} to {high}{_hint(name, text)}")
+        hint = quantity.number_hint(text) if name == names.GPU_MEM else ""
+        self.report(name, f"must be a plain whole number of {_UNITS[name]}, {low} to {high}{hint}")
         return None
 
     def per_card(self, name: str, total: int, gpus: int) -> int:
         if total % gpus:
-            self.report(name, f"does not divide evenly over {gpus} GPUs")
+            near = (total - total % gpus, total - total % gpus + gpus)
+            most = quantity.MAX_MIB if name == names.GPU_MEM else FULL_CORES * gpus
+            fitting = " or ".join(str(sum_) for sum_ in near if gpus <= sum_ <= most)
+            why = f"is a total of {total} {_UNITS[name]}, and does not divide evenly over {gpus} GPUs; write {fitting}"
+            self.report(name, why)
         return total // gpus
 
     def check_combination(self) -> None:
@@ -272,13 +277,6 @@ _UNITS = {
     names.GPU_CORES: "percent of a GPU's time",
     names.GPU: "GPUs",
 }
-
-
-def _hint(name: str, text: str) -> str:
-    """Say what an amount of memory with a unit is in MiB; the decimal units are most likely meant as binary ones."""
-    binary = text if text.endswith("i") else f"{text}i"
-    size = quantity.size_bytes(binary) if name == names.GPU_MEM and text[-1:] in {"i", "M", "G", "T"} else None
-    return f"; for {text} write {size // quantity.MIB}" if size and size >= quantity.MIB else ""
 
 
 def _policy_problems(request: PodRequest) -> Iterator[Problem]:

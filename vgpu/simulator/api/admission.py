@@ -15,9 +15,10 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
+from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
-from vgpu.simulator.api import patch, selectors
+from vgpu.simulator.api import patch, policies, selectors
 from vgpu.simulator.api.cluster import Warn, unread
 from vgpu.simulator.api.resources import MUTATING, NAMESPACES, VALIDATING, Resource, Target
 from vgpu.simulator.api.store import Store
@@ -46,6 +47,8 @@ class Webhooks:
                 new = patch.json_patch(new, msgspec.json.decode(base64.b64decode(response["patch"])))
         for hook in self._matching(VALIDATING, operation, target, new or old or {}):
             await _ask(hook, _review(operation, target, new, old), warn)
+            if new is not None and hook["name"].endswith(f".{names.DOMAIN}"):
+                policies.check_priority(new, old, self._labels(target))
         return new
 
     def _matching(
@@ -59,11 +62,14 @@ class Webhooks:
                     yield hook
 
     def _selected(self, hook: JsonObject, target: Target, obj: JsonObject) -> bool:
-        namespace = self._store.get(NAMESPACES.name, ("", target.namespace)) or {"metadata": {}}
-        labels = {"kubernetes.io/metadata.name": target.namespace, **(namespace["metadata"].get("labels") or {})}
-        if target.namespace and not selectors.labels_match(hook.get("namespaceSelector"), labels):
+        if target.namespace and not selectors.labels_match(hook.get("namespaceSelector"), self._labels(target)):
             return False
         return selectors.labels_match(hook.get("objectSelector"), obj.get("metadata", {}).get("labels") or {})
+
+    def _labels(self, target: Target) -> JsonObject:
+        """Return the labels of an object's namespace."""
+        namespace = self._store.get(NAMESPACES.name, ("", target.namespace)) or {"metadata": {}}
+        return {"kubernetes.io/metadata.name": target.namespace, **(namespace["metadata"].get("labels") or {})}
 
 
 def rule_matches(rule: JsonObject, operation: str, target: Target) -> bool:

@@ -20,6 +20,7 @@ from vgpu.workloads.estimate.transformer import Transformer
 
 _MAX_FILES: Final = 1000  # of safetensors in a folder
 _SIZE: Final = re.compile(r"\d+(\.\d+)?[kmbt]", re.IGNORECASE)
+_HUB_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # of a model on a hub: OWNER/NAME
 _CONFIG: Final = "config.json"
 
 
@@ -89,9 +90,17 @@ def read(path: Path) -> ModelSource:
         named = path.resolve().parent if path.name == _CONFIG else path
         return replace(_config(path), name=named.name)
     if not path.exists():
-        hint = f"; for a decoder of that size write --params {path}" if _SIZE.fullmatch(str(path)) else ""
-        raise MalformedError(f"{path}: No such file or directory{hint}")
+        raise MalformedError(f"{path}: No such file or directory{_hint(str(path))}")
     raise MalformedError(f"{path}: not a folder, config.json, .safetensors or .onnx")
+
+
+def _hint(name: str) -> str:
+    """Say what may have been meant by a name that is no file's."""
+    if _SIZE.fullmatch(name):
+        return f"; for a decoder of that size write --params {name}"
+    if _HUB_NAME.fullmatch(name):
+        return "; nothing is downloaded: give the folder with the model's config.json, or --params with its size"
+    return ""
 
 
 def _folder(path: Path) -> ModelSource:

@@ -253,6 +253,24 @@ def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:
         find(ServerChoice(context="x"), {}, tmp_path)
 
 
+@pytest.mark.parametrize("named", ["/no/such", "/no/such:/nor/this", "/"])
+def test_a_kubeconfig_of_the_environment_that_does_not_exist_is_refused(named: str) -> None:
+    """Another cluster was shown, that of `make run` on this machine."""
+    code, output = run("get", "gpus", KUBECONFIG=named)
+    assert (code, f"{named.partition(':')[0]} cannot be read" in output) == (2, True), output
+
+
+def test_a_server_without_a_scheme_that_speaks_no_tls_is_named(server: Server) -> None:
+    code, output = run("get", "gpus", "--server", server.url.removeprefix("http://"))
+    assert (code, f"without TLS: {server.url}" in output) == (5, True), output
+
+
+def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
+    server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
+    code, output = run("get", "gpus", "--server", server.url)
+    assert (code, "vgpushare is not installed in this namespace" in output) == (3, True), output
+
+
 def test_completion_scripts() -> None:
     for shell in ("bash", "zsh", "fish"):
         code, output = run("completion", shell)
@@ -297,6 +315,33 @@ def test_top_of_kubectls_plugin_is_about_the_cluster(server: Server) -> None:
     code, output = run("top", "--once", "--server", server.url, is_plugin=True)
     assert (code, output) == run("top", "pods", "--once", "--server", server.url)
     assert "No program runs under limits" not in output
+
+
+@pytest.mark.parametrize("kind", ["gpus", "nodes", "pods", "pending"])
+def test_top_of_the_cluster_writes_a_line_of_json_for_each_sample(server: Server, kind: str) -> None:
+    """It wrote its table, whatever -o said."""
+    code, output = run("top", kind, "--once", "-o", "json", "--server", server.url)
+    assert (code, output.count("\n")) == (0, 1), output
+    listed = run("get", kind, "-A", "-o", "json", "--server", server.url)[1]
+    shown, items = (sorted(json.loads(text)["items"], key=str) for text in (output, listed))
+    assert shown == items
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("top gpus --once --refresh 3", "--refresh: is for the programs of this machine"),
+        ("top gpus --once --state /tmp", "--state: is for the programs of this machine"),
+        ("simulate -f tests/vgpu/cli/cluster/pod.yaml --node-policy spread", "--node-policy: the server has its own"),
+        ("simulate -f tests/vgpu/cli/cluster/pod.yaml --gpu-policy spread", "--gpu-policy: the server has its own"),
+        ("simulate --cluster x.json --context y", "--cluster: a file is no server"),
+        ("version -o json", "give --server too"),
+        ("version http://127.0.0.1:1", "give --server too"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(server: Server, command: str, words: str) -> None:
+    code, output = run(*command.split(), VGPU_SERVER=server.url)
+    assert (code, words in output) == (2, True), output
 
 
 def test_top_of_one_namespace(server: Server) -> None:

@@ -1,6 +1,9 @@
 """The page on loopback: only below the secret, with the user's token, which never leaves the program."""
 
 import http.client
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -133,3 +136,22 @@ def test_zeros_in_front_of_a_content_length_do_no_harm(serve: Callable[..., str]
     server.answers["POST /api/v1/simulate"] = (200, {"placed": 1})
     answer = httpx.post(f"{serve()}api/v1/simulate", content=b"{}", headers={"Content-Length": "000000000002"})
     assert (answer.status_code, server.requests[0][4]) == (200, {})
+
+
+def test_sigterm_ends_a_dashboard_of_a_background_job(server: Server) -> None:
+    """A shell's background jobs ignore SIGINT; the dashboard took over its handler for SIGTERM, and ran for ever."""
+    server.answers["GET /"] = (200, "page")
+    command = [sys.executable, "-m", "vgpu.cli", "dashboard", "--no-browser", "--server", server.url]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a child inherits this
+    try:
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with started:
+        assert started.stdout is not None
+        try:
+            assert started.stdout.readline().startswith("http://")
+            started.terminate()
+            assert started.wait(20) == 0
+        finally:
+            started.kill()

@@ -186,6 +186,20 @@ def test_wrong_pods_are_named_and_the_others_are_placed(tmp_path: Path) -> None:
     assert "left out: Pod wrong: " in waiting
 
 
+def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(tmp_path: Path) -> None:
+    refused = [pod(f"refused-{n}", 512) for n in range(3)]
+    refused[0]["metadata"]["annotations"] = {f"{names.DOMAIN}/compute-polcy": "fixed"}
+    refused[1]["metadata"]["annotations"] = {names.IDLE_AFTER: "30"}
+    refused[2]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(yaml.safe_dump_all([*refused, pod("right", 512)]))
+    code, output = run("simulate", "--cluster", str(written(tmp_path, CLUSTER)), "-f", str(pods))
+    assert (code, "1 of 4 pods are placed" in output) == (1, True), output
+    assert "is not an annotation of vgpu.io; did you mean vgpu.io/compute-policy?" in output
+    assert f"metadata.annotations[{names.IDLE_AFTER}]" in output
+    assert "resources.limits[nvidia.com/gpu]" in output
+
+
 def test_the_waiting_pods_of_a_file_prefer_cards_and_racks(tmp_path: Path) -> None:
     cluster = [*node("n1"), *node("n2")]
     for index, rack in ((0, "r1"), (2, "r2")):

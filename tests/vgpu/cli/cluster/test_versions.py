@@ -46,6 +46,13 @@ def test_one_version_everywhere(server: Server) -> None:
     assert "5 nodes: node-0-0, node-0-1, node-0-2 and 2 more" in output
 
 
+@pytest.mark.parametrize("form", [("--server", "{}"), ("--server={}",), ("--server", "-o", "table", "{}")])
+def test_the_server_may_be_a_url_as_for_other_commands(server: Server, form: tuple[str, ...]) -> None:
+    server.answers["GET /api/v1/versions"] = (200, installed())
+    code, output = run("version", *(part.format(server.url) for part in form))
+    assert (code, "extender" in output) == (0, True), output
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [

@@ -53,6 +53,30 @@ def test_nothing_found(tmp_path: Path) -> None:
     assert run("--script", str(path)) == (0, f"{path}: no findings\n")
 
 
+def test_a_script_of_another_framework_was_not_looked_at(tmp_path: Path) -> None:
+    """It had "no findings" and exit code 0, as a script in which all is well."""
+    path = tmp_path / "train.py"
+    path.write_text("import jax\nfor batch in batches:\n    print(jax.device_get(step(batch)))\n")
+    code, output = run("--script", str(path))
+    assert (code, f"{path}: no import of PyTorch or TensorFlow was seen, so nothing was looked at" in output) == (
+        2,
+        True,
+    )
+
+
+def test_storage_is_not_judged_by_a_tiny_file(tmp_path: Path) -> None:
+    """300 bytes were slow storage: 0 MB/s."""
+    (tmp_path / "one").write_bytes(b"x" * 300)
+    code, output = run("--data", str(tmp_path))
+    assert (code, "too little to measure its storage: 1 files, 300 bytes" in output) == (2, True), output
+
+
+def test_a_file_in_a_pods_place_is_named(script: Path) -> None:
+    """It looked for a kubeconfig."""
+    code, output = run(str(script))
+    assert (code, f"{script} is a file: give it with --script" in output) == (2, True), output
+
+
 def test_a_part_of_a_huge_log_is_read(tmp_path: Path) -> None:
     """A line that does not end is read in parts."""
     path = tmp_path / "log"

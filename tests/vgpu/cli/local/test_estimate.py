@@ -84,6 +84,7 @@ def test_a_hostile_file_writes_no_escape_sequences(tmp_path: Path) -> None:
         (["--mlp", "8,4", "--tensor-parallel", "2"], "--tensor-parallel: only known of transformers, not of MLP"),
         (["--mlp", "8,4", "--checkpointing"], "--checkpointing: only known of transformers, not of MLP"),
         (["a.json"], "a.json: No such file"),
+        (["meta-llama/Llama-3.1-8B"], "No such file or directory; nothing is downloaded: give the folder"),
         (["--params", "1e9", "--batch", "0"], "--batch"),
     ],
 )

@@ -148,4 +148,6 @@ def test_a_machine_without_a_driver(environment: dict[str, str], tmp_path: Path)
     with holding(environment) as running:
         assert running.wait(20) == 3
         assert running.stderr is not None
-        assert b"vgpu hold: no GPU can be used on this machine: " in running.stderr.read()
+        said = running.stderr.read()
+        assert b"vgpu hold: no GPU can be used on this machine: " in said
+        assert b"NVML comes with NVIDIA's driver" in said

@@ -32,7 +32,7 @@ def test_the_default_fields_have_units(home: Path, make: Make) -> None:
 
 def test_fields_heads_and_units_can_be_chosen(home: Path, make: Make) -> None:
     make("a1", card_bytes(used=GIB, refusals=3), command="train, fast")
-    query = "vgpu.id,name,memory.free,utilization.memory,vgpu.cores,vgpu.domain.asks.policy,vgpu.refusals"
+    query = "vgpu.id,name,memory.free,utilization.memory,vgpu.cores,vgpu.policy,vgpu.refusals"
     assert run(home, "--query", query, "--format", "csv,noheader,nounits") == (
         0,
         "a1, train; fast, 7168, 12, 30, fixed, 3\n",

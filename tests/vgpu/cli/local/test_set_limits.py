@@ -7,6 +7,7 @@ import pytest
 
 from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
+from vgpu.cli.failure import NOT_FOUND, CommandFailed
 from vgpu.cli.local import set_limits
 from vgpu.cli.local.cards import LocalCards
 from vgpu.cli.local.set_limits import CannotSetLimits, LimitsChange
@@ -72,8 +73,9 @@ def test_an_unambiguous_prefix_of_an_id_is_enough(home: Path, make: Make) -> Non
     assert set_limits.find_allocation([home, Path("/none")], "ab34") == second
     assert set_limits.find_allocation([home], "ab").name == "ab"
     for wanted, message in (("a", "more than one"), ("x", "no such ID"), ("", "no such ID")):
-        with pytest.raises(CannotSetLimits, match=message):
+        with pytest.raises(CommandFailed, match=message) as failed:
             set_limits.find_allocation([home], wanted)
+        assert failed.value.code == NOT_FOUND
     assert limits_of(first).cards[0].cores == 30
 
 

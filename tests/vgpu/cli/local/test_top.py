@@ -61,6 +61,13 @@ def test_top_without_allocations_succeeds(home: Path) -> None:
     assert (code, "[" in output) == (0, True)
 
 
+def test_an_empty_top_before_any_program_says_how_one_is_started(tmp_path: Path) -> None:
+    """It said: Looked in: no state directory."""
+    code, output = run("top", "--once", "--refresh", "0.1", VGPU_STATE_DIR=str(tmp_path / "none"))
+    words = " ".join(output.split())
+    assert (code, words) == (0, "No program runs under limits. Start one: vgpu run --gpu-mem 4Gi -- COMMAND")
+
+
 def test_an_empty_top_says_where_it_looked(home: Path) -> None:
     code, output = run("top", "--once", "--refresh", "0.1", VGPU_STATE_DIR=str(home))
     assert (code, f"No program runs under limits. Looked in: {home}" in " ".join(output.split())) == (0, True)
@@ -119,7 +126,7 @@ def test_set_changes_the_given_limits(home: Path, make: Make) -> None:
         (["ab", "--gpu-cores", "101"], 2, "--gpu-cores"),
         (["ab", "--priority", "101"], 2, "--priority"),
         (["ab", "--gpu-mem", "4Qi"], 2, "vgpu set: --gpu-mem: not an amount of memory: '4Qi'"),
-        (["xy", "--gpu-cores", "10"], 125, "vgpu set: xy: no such ID"),
+        (["xy", "--gpu-cores", "10"], 3, "vgpu set: xy: no such ID"),
         ([], 2, "Missing argument"),
     ],
 )

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import admission, http_server, resources
@@ -239,3 +240,23 @@ async def test_an_update_is_checked_as_the_mutating_webhooks_leave_it(
     reply = {"allowed": True, "patchType": "JSONPatch", "patch": back}
     await webhook.configure(cluster, MUTATING, "m", lambda _: reply)
     assert await cluster.update(Target(PODS, "default", "a"), changed) == made
+
+
+async def test_a_priority_above_the_namespaces_limit_is_refused(cluster: InMemoryCluster, webhook: Webhook) -> None:
+    """`make run` admitted what a policy refuses on a real cluster."""
+    await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": "team"}})
+    limits = {"limits": {names.GPU_MEM: "256"}}
+    pod: JsonObject = {
+        "metadata": {"name": "p", "namespace": "team", "annotations": {names.PRIORITY: "50"}},
+        "spec": {"containers": [{"name": "main", "resources": limits}]},
+    }
+    webhook.responses["validate"] = lambda _: {"allowed": True}
+    client = {"url": f"{webhook.url}/validate", "caBundle": webhook.bundle}
+    hook = {"name": f"validate.{names.DOMAIN}", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
+    await cluster.create(Target(VALIDATING), {"metadata": {"name": "vgpu-webhook"}, "webhooks": [hook]})
+    with pytest.raises(KubernetesError, match="above the namespace's limit of 0"):
+        await cluster.create(Target(PODS, "team"), pod)
+    raised = {"labels": {names.MAX_PRIORITY_LABEL: "50"}}
+    target = Target(resources.NAMESPACES, name="team")
+    await cluster.patch(target, lambda old: {**old, "metadata": {**old["metadata"], **raised}})
+    await cluster.create(Target(PODS, "team"), pod)

@@ -9,6 +9,7 @@ Where the script does not say a value (an argument from another file) no rule fi
 trust than a missed defect.
 """
 
+from vgpu.domain.errors import MalformedScript
 from vgpu.workloads.diagnose.finding import ProgramFinding, merged
 from vgpu.workloads.diagnose.script import (
     dataset_rules,
@@ -23,9 +24,18 @@ from vgpu.workloads.diagnose.script.program import ScriptProgram
 _RULES = (loader_rules, tensorflow_rules, dataset_rules, parallel_rules, step_rules)
 
 
+class NoKnownFramework(MalformedScript):
+    """A script that imports no framework that a rule knows."""
+
+
 def diagnose(text: bytes) -> list[ProgramFinding]:
-    """Return what a script's text shows, one finding for each code. Raises MalformedScript."""
+    """Return what a script's text shows, one finding for each code.
+
+    Raises MalformedScript; NoKnownFramework where no rule has looked.
+    """
     program = ScriptProgram.of(parse(text))
     if not program.frameworks:
-        return []
+        raise NoKnownFramework(
+            "no import of PyTorch or TensorFlow was seen, so nothing was looked at; the rules know no other framework"
+        )
     return merged(finding for rules in _RULES for finding in rules.check(program))

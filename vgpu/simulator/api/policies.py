@@ -1,0 +1,35 @@
+"""The one rule of `manifests/base/policies.yaml` that the webhook does not check too: which priority a pod may have.
+
+A real API server evaluates all ValidatingAdmissionPolicies; here they are no objects. The rule holds where vgpushare's
+webhook is installed.
+"""
+
+from typing import Final
+
+from vgpu.domain import names
+from vgpu.domain.asks import manifest
+from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import Json
+
+_INVALID: Final = 422
+_DIGITS: Final = 3  # of the highest priority, 100
+
+
+def check_priority(new: Json, old: Json | None, namespace_labels: Json) -> None:
+    """Raise KubernetesError where a pod's priority is new and above the limit of its namespace."""
+    priority = manifest.annotations(new).get(names.PRIORITY, "0")
+    before = manifest.annotations(old).get(names.PRIORITY, "0") if old is not None else "0"
+    most = str(namespace_labels.get(names.MAX_PRIORITY_LABEL, "0"))
+    if priority == before or not manifest.wants_gpu(new) or (_is_number(priority, most) and int(priority) <= int(most)):
+        return
+    why = (
+        f"metadata.annotations[{names.PRIORITY}] is above the namespace's limit of {most}; "
+        f"an administrator raises it by the namespace's label {names.MAX_PRIORITY_LABEL}"
+    )
+    name = new.get("metadata", {}).get("name", "")
+    policy = "ValidatingAdmissionPolicy 'vgpu-pods' with binding 'vgpu-pods' denied request"
+    raise KubernetesError(_INVALID, "Invalid", f'pods "{name}" is forbidden: {policy}: {why}')
+
+
+def _is_number(*texts: str) -> bool:
+    return all(text.isascii() and text.isdigit() and len(text) <= _DIGITS for text in texts)
