@@ -5,6 +5,7 @@ killed, which is then started again. SIGTERM ends both.
 """
 
 import fcntl
+import os
 import sys
 import time
 from collections.abc import Iterator

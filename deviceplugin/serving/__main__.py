@@ -44,7 +44,7 @@ log = logging.getLogger("deviceplugin")
 def main() -> None:
     """Serve; exit with status 2 on wrong settings, 1 on an error."""
     end_with_parent()
-    settings = settings_reader.read(PluginSettings)
+    settings = settings_reader.read(PluginSettings, os.environ)
     try:
         probe_files.clear(settings.state_dir)
     except OSError as error:
