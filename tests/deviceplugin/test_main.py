@@ -119,12 +119,16 @@ async def test_no_pod_fails_while_the_serving_process_is_killed(idle_world: Worl
 async def test_when_the_first_process_is_killed_the_lease_is_released_and_another_copy_takes_over(
     idle_world: World, start: Start
 ) -> None:
-    async def is_released() -> bool:
+    async def is_held() -> bool:
         record = await idle_world.lease()
-        return record is not None and not record.holder
+        return record is not None and bool(record.holder)
+
+    async def is_released() -> bool:
+        return not await is_held()
 
     first = await start()
     await idle_world.until_registered(within_s=40)
+    await idle_world.until(is_held, within_s=40)  # the Lease follows the kubelet's streams
     serving = _child(first.pid)
     first.kill()
     await idle_world.until(is_released, within_s=40)
