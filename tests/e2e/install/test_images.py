@@ -63,7 +63,7 @@ def test_installed_used_and_removed(pods: PodCluster) -> None:
     assert_a_full_cluster_refuses_with_reasons(namespace)
     for part in PARTS:
         assert_comes_back(namespace, part)
-    assert_nothing_is_left(namespace)
+    assert_nothing_is_left(pods, namespace)
 
 
 def assert_parts_are_unprivileged(cluster: PodCluster) -> None:
@@ -168,18 +168,19 @@ def processes(cluster: str, part: str) -> list[int]:
     return found
 
 
-def of_base(commands: str) -> str:
-    """The documented commands for an installation without overlays."""
+def with_overlays(commands: str, cluster: PodCluster) -> str:
+    """The documented commands for an installation without an overlay, and for a cleanup that names our images."""
+    cleanup = str(cluster.overlay(BASE.parent / "cleanup"))
     return commands.replace("manifests/overlays/OVERLAY", "manifests/base").replace(
-        "manifests/overlays/CLEANUP", "manifests/cleanup"
+        "manifests/overlays/CLEANUP", cleanup
     )
 
 
-def uninstall_commands(cluster: BareCluster) -> Iterator[str]:
+def uninstall_commands(cluster: PodCluster) -> Iterator[str]:
     """Run the documented commands one by one; each is yielded when it has ended."""
     TRANSCRIPT.unlink(missing_ok=True)
     (written,) = COMMANDS.findall(UNINSTALL.split("## 8 Uninstall")[1].split("\n## ")[0])
-    for line in of_base(written).splitlines():
+    for line in with_overlays(written, cluster).splitlines():
         done = subprocess.run(
             ["bash", "-e", "-c", line], cwd=binaries.REPOSITORY, timeout=180, check=False, text=True,
             env=os.environ | {"PATH": f"{cluster.work}:{os.environ['PATH']}"},
@@ -191,14 +192,13 @@ def uninstall_commands(cluster: BareCluster) -> Iterator[str]:
         yield line
 
 
-def assert_nothing_is_left(namespace: PodNamespace) -> None:
+def assert_nothing_is_left(cluster: PodCluster, namespace: PodNamespace) -> None:
     """`kubectl delete -k` leaves running pods alone; cleanup removes the nodes' files when their pods have ended."""
-    cluster = namespace.cluster
     steps = uninstall_commands(cluster)
     assert next(steps).startswith("kubectl delete -k")
     assert_total_memory(namespace, "share", 8192)
     assert results(namespace.probe("share", "alloc", "8194")) == [OUT_OF_MEMORY]
-    assert next(steps).startswith("kubectl apply -k manifests/cleanup")
+    assert next(steps).startswith("kubectl apply -k")
     (used,) = [node for node in cluster.nodes if node.name == namespace.get("share")["spec"]["nodeName"]]
     (other,) = [node for node in cluster.nodes if node is not used]
     wait.until(lambda: not other.state.exists(), "the state directory of a node without GPU pods is gone", 60)
