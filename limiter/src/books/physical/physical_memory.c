@@ -27,27 +27,12 @@ static uint64_t add_reference(uint64_t number, enum reference_kind kind) {
     return number;
 }
 
-/* The caller holds LOCK_PHYSICAL_MEMORY. */
-static bool create(uint64_t handle, struct physical_memory memory) {
+bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     uint64_t number = references_begin(memory);
     bool is_added = add_handle(handle, (struct handle){number, REFERENCE_MADE});
     if (!is_added) references_cancel(number);
     return is_added;
-}
-
-bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return create(handle, memory);
-}
-
-bool physical_memory_adopt(uint64_t handle, struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return create(handle, memory);
-}
-
-uint64_t physical_memory_hold_foreign(struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return add_reference(references_begin(memory), REFERENCE_IMPORTED);
 }
 
 void physical_memory_retain(uint64_t handle, uint64_t address) {
@@ -63,14 +48,9 @@ void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
     if (found.number != 0 && mappings_add(address, mapping)) references_add(found.number, found.kind);
 }
 
-struct exported_memory physical_memory_export(uint64_t handle, int descriptor) {
+void physical_memory_export(uint64_t handle, int descriptor) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return references_export(handles_find(handle).number, descriptor);
-}
-
-bool physical_memory_is_exported(int descriptor) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return references_exported(descriptor) != 0;
+    references_export(handles_find(handle).number, descriptor);
 }
 
 uint64_t physical_memory_begin_pool(void) {
