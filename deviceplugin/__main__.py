@@ -37,6 +37,7 @@ def main() -> None:
                 removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos, remove_last)
                 process.run("deviceplugin", settings.log_level, removal)
                 return
+            probe_files.clear(settings.state_dir)  # at once: what is killed was ready, and this container is not yet
             sys.exit(_relay(settings, lock))
     except OSError as error:
         sys.exit(f"deviceplugin: {error}")
