@@ -20,6 +20,7 @@ from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, res
 from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.quantity import MIB
 
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600, func_only=True)]
@@ -125,16 +126,25 @@ def assert_comes_back(namespace: PodNamespace, part: str) -> None:
     """Every process of a part is killed; "share" runs on, and a new pod gets its share."""
     cluster = namespace.cluster
     share = namespace.get("share")["status"]["containerStatuses"][0]["containerID"]
-    killed, restarts = processes(cluster.work.name, part), restarts_of(cluster, part)
+    killed, restarts, holders = processes(cluster.work.name, part), restarts_of(cluster, part), plugins_of(cluster)
     assert len(killed) == 2, part
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     wait.until(lambda: restarts_of(cluster, part) == restarts + 2, f"both replicas of {part} are ready again", 90)
+    if part == "deviceplugin":  # a pod that is bound before the dead plugin's Lease ends is refused by the kubelet
+        wait.until(lambda: not holders & plugins_of(cluster), "the Leases of the next plugins", 90)
     namespace.until(lambda: is_created_with_share(namespace, f"after-{part}"), f"a pod is admitted after {part}")
     namespace.running(f"after-{part}")
     assert_total_memory(namespace, f"after-{part}", 1024)
     assert namespace.get("share")["status"]["containerStatuses"][0]["containerID"] == share
     namespace.delete(f"after-{part}")
+
+
+def plugins_of(cluster: BareCluster) -> set[str]:
+    """The device plugins that hold the Lease of their node."""
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+    found = (cluster.api.get(f"{leases}/{names.node_lease(NodeName(node.name))}") for node in cluster.nodes)
+    return {lease["spec"].get("holderIdentity", "") for lease in found}
 
 
 def restarts_of(cluster: BareCluster, part: str) -> int:
