@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.e2e.control_plane.test_admin import vgpu
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
+from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
 from vgpu.domain.identifiers import NodeName
 from vgpu.domain.quantity import MIB
@@ -29,6 +31,7 @@ UNINSTALL = (BASE.parent / "README.md").read_text()
 TRANSCRIPT = binaries.REPOSITORY / "build" / "uninstall.txt"
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CARDS = 2
+LAST_RENEWAL = timedelta(seconds=1)  # what a plugin that is killed may still write
 PARTS = ("extender", "webhook", "deviceplugin")
 
 
@@ -126,13 +129,14 @@ def assert_comes_back(namespace: PodNamespace, part: str) -> None:
     """Every process of a part is killed; "share" runs on, and a new pod gets its share."""
     cluster = namespace.cluster
     share = namespace.get("share")["status"]["containerStatuses"][0]["containerID"]
-    killed, restarts, holders = processes(cluster.work.name, part), restarts_of(cluster, part), plugins_of(cluster)
+    killed, restarts = processes(cluster.work.name, part), restarts_of(cluster, part)
     assert len(killed) == 2, part
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
+    since = datetime.now(UTC)
     wait.until(lambda: restarts_of(cluster, part) == restarts + 2, f"both replicas of {part} are ready again", 90)
     if part == "deviceplugin":  # a pod that is bound before the dead plugin's Lease ends is refused by the kubelet
-        wait.until(lambda: not holders & plugins_of(cluster), "the Leases of the next plugins", 90)
+        wait.until(lambda: min(renewals(cluster)) > since + LAST_RENEWAL, "the Leases of the next plugins", 90)
     namespace.until(lambda: is_created_with_share(namespace, f"after-{part}"), f"a pod is admitted after {part}")
     namespace.running(f"after-{part}")
     assert_total_memory(namespace, f"after-{part}", 1024)
@@ -140,11 +144,10 @@ def assert_comes_back(namespace: PodNamespace, part: str) -> None:
     namespace.delete(f"after-{part}")
 
 
-def plugins_of(cluster: BareCluster) -> set[str]:
-    """The device plugins that hold the Lease of their node."""
-    leases = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-    found = (cluster.api.get(f"{leases}/{names.node_lease(NodeName(node.name))}") for node in cluster.nodes)
-    return {lease["spec"].get("holderIdentity", "") for lease in found}
+def renewals(cluster: BareCluster) -> list[datetime]:
+    """When the device plugin of each node last renewed the node's Lease."""
+    paths = (lease.path(NAMESPACE, names.node_lease(NodeName(node.name))) for node in cluster.nodes)
+    return [lease.decode(cluster.api.get(path)).renewed for path in paths]
 
 
 def restarts_of(cluster: BareCluster, part: str) -> int:
