@@ -195,7 +195,7 @@ class NodeStates:
         """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
         if not any(map(_held_slices, node.cards)):
             return {}
-        pods, lately = self._objects.pods_on(node.name), self._bindings.on(node.name)
+        pods, lately = self._objects.pods_on(node.name), set(self._bindings.on(node.name))
         since = [pods[uid] for uid in lately if uid in pods and self._objects.bound_at(uid) > version]
         held = [granted for pod in since if (granted := bound_usage.granted(pod)) is not None]
         return usage.total([usage.on_node(node, held), reserved]) if held else reserved

@@ -10,8 +10,9 @@ newer than its deletion, for the device plugin reports such a pod as a holder un
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from extender.state.objects import WatchedPod
 from extender.state.store import ObjectStore
@@ -22,6 +23,8 @@ from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.usage import Usages
 from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,96 +111,69 @@ class Reservations:
         return iter([reservation for reservations in self._by_node.values() for reservation in reservations.values()])
 
 
-class RecentBindings:
-    """Pods of each node that were bound lately. Times are monotonic, in seconds."""
+class RecentChanges(Generic[T]):
+    """What has happened on each node lately. Each change is kept until a time; times are monotonic, in seconds."""
 
     def __init__(self) -> None:
-        self._by_node: dict[NodeName, dict[PodUid, float]] = {}
+        self._by_node: dict[NodeName, deque[tuple[float, T]]] = {}
         self._ends: deque[tuple[float, NodeName]] = deque()
 
-    def add(self, node: NodeName, uid: PodUid, until: float) -> None:
-        """Remember a pod until a time, which is not before the last pod's."""
-        self._by_node.setdefault(node, {})[uid] = until
+    def add(self, node: NodeName, change: T, until: float) -> None:
+        """Remember a change until a time, which is not before the last change's."""
+        self._by_node.setdefault(node, deque()).append((until, change))
         self._ends.append((until, node))
 
     def due(self, now: float) -> list[NodeName]:
-        """Return the nodes with pods whose time has passed since the last call."""
-        return _due(self._ends, now)
+        """Return the nodes with changes whose time has passed since the last call."""
+        found = []
+        while self._ends and self._ends[0][0] <= now:
+            found.append(self._ends.popleft()[1])
+        return found
 
     def expire(self, node: NodeName, now: float) -> bool:
-        """Forget the pods whose time has passed; return whether there were any."""
-        pods = self._by_node.get(node)
-        if pods is None:
+        """Forget the changes whose time has passed; return whether there were any."""
+        changes = self._by_node.get(node)
+        if changes is None:
             return False
-        old = [uid for uid, until in pods.items() if until <= now]
-        for uid in old:
-            del pods[uid]
-        if not pods:
+        before = len(changes)
+        while changes and changes[0][0] <= now:
+            changes.popleft()
+        if not changes:
             self.forget(node)
-        return bool(old)
+        return len(changes) < before
 
     def forget(self, node: NodeName) -> None:
-        """Forget a node's pods."""
+        """Forget a node's changes."""
         self._by_node.pop(node, None)
 
-    def on(self, node: NodeName) -> Collection[PodUid]:
-        """Return the UIDs of a node's pods."""
-        return self._by_node.get(node, {}).keys()
+    def on(self, node: NodeName) -> list[T]:
+        """Return a node's changes, the oldest first."""
+        return [change for _, change in self._by_node.get(node, ())]
+
+
+class RecentBindings(RecentChanges[PodUid]):
+    """Pods of each node that were bound lately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a pod held of each card from one resourceVersion to another. It is kept until a monotonic time."""
+    """What a pod held of each card from one resourceVersion to another."""
 
     bound: int
     ended: int
-    until: float
     usages: dict[CardUuid, Usage]
 
 
-class RecentReleases:
+class RecentReleases(RecentChanges[Release]):
     """What pods of each node released lately."""
-
-    def __init__(self) -> None:
-        self._by_node: dict[NodeName, deque[Release]] = {}
-        self._ends: deque[tuple[float, NodeName]] = deque()
-
-    def add(self, node: NodeName, release: Release) -> None:
-        """Remember a release; its time is not before the last release's."""
-        self._by_node.setdefault(node, deque()).append(release)
-        self._ends.append((release.until, node))
-
-    def due(self, now: float) -> list[NodeName]:
-        """Return the nodes with releases whose time has passed since the last call."""
-        return _due(self._ends, now)
-
-    def expire(self, node: NodeName, now: float) -> bool:
-        """Forget the releases whose time has passed; return whether there were any."""
-        releases = self._by_node.get(node)
-        if releases is None:
-            return False
-        before = len(releases)
-        while releases and releases[0].until <= now:
-            releases.popleft()
-        if not releases:
-            self.forget(node)
-        return len(releases) < before
-
-    def forget(self, node: NodeName) -> None:
-        """Forget a node's releases."""
-        self._by_node.pop(node, None)
-
-    def on(self, node: NodeName) -> bool:
-        """Whether a node has releases."""
-        return node in self._by_node
 
     def released_after(self, node: NodeName, reported: int) -> Usages:
         """Return what was released after the report of a resourceVersion."""
-        return usage.total(release.usages for release in self._by_node.get(node, ()) if release.ended > reported)
+        return usage.total(release.usages for release in self.on(node) if release.ended > reported)
 
     def bound_after(self, node: NodeName, reported: int) -> Usages:
         """Return what was bound, and released, after the report of a resourceVersion: it cannot be in the report."""
-        return usage.total(release.usages for release in self._by_node.get(node, ()) if release.bound > reported)
+        return usage.total(release.usages for release in self.on(node) if release.bound > reported)
 
     def adjust(self, node: NodeName, card: Card, reported: int) -> Card:
         """Return a card with its reported held slices less those that were released since the report.
@@ -206,7 +182,7 @@ class RecentReleases:
         """
         released = [
             release.usages[card.uuid]
-            for release in self._by_node.get(node, ())
+            for release in self.on(node)
             if release.bound <= reported < release.ended and card.uuid in release.usages
         ]
         if not released:
@@ -214,13 +190,6 @@ class RecentReleases:
         slices = max(0, card.held_slices - sum(less.slices for less in released))
         is_whole = card.held_whole and not any(less.wholes for less in released)
         return replace(card, held_slices=slices, held_whole=is_whole)
-
-
-def _due(ends: deque[tuple[float, NodeName]], now: float) -> list[NodeName]:
-    found = []
-    while ends and ends[0][0] <= now:
-        found.append(ends.popleft()[1])
-    return found
 
 
 def _remove(by_node: dict[NodeName, dict[PodUid, Reservation]], node: NodeName, uid: PodUid) -> None:

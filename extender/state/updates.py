@@ -171,5 +171,6 @@ class StateUpdates:
     def _note(self, noted: RecentReleases, known: WatchedPod, last: WatchedPod) -> None:
         held, gpunode = bound_usage.granted(known), self._objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
-            until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
-            noted.add(known.node, Release(self._objects.bound_at(last.uid), last.version, until, released))
+            released = usage.on_node(gpunode.node, [held])
+            release = Release(self._objects.bound_at(last.uid), last.version, released)
+            noted.add(known.node, release, self._clock() + HELD_REPORT_LAG_S)

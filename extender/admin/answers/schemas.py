@@ -20,7 +20,6 @@ from vgpu.domain.identifiers import (
     NodeName,
 )
 
-# As AnswerStaleSince, for answers of the history.
 HistoryStoredSince = Annotated[
     str,
     Field(
@@ -29,6 +28,7 @@ HistoryStoredSince = Annotated[
         examples=["2026-11-20T08:15:00+00:00"],
     ),
 ]
+# As AnswerStaleSince, for answers of the history.
 HistoryStaleSince = Annotated[
     str,
     Field(
