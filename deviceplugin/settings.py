@@ -136,7 +136,7 @@ class PluginSettings(BaseSettings):
 
     @property
     def relay_dir(self) -> Path:
-        """The folder of the sockets between the process that relays to the kubelet and the one that serves."""
+        """The folder of the sockets between the relaying process and the serving process."""
         return self.state_dir / "relay"
 
     @property

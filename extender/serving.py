@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import uvicorn
@@ -59,10 +59,10 @@ class EntryInputs:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """The identities of this process, and of the one that ran in this container before and has ended, if any."""
+    """The identity of this process, and that of the process before it in this container; empty where none is known."""
 
     identity: str
-    predecessor: str = ""
+    predecessor: str
 
 
 async def serve(settings: ExtenderSettings, machine: EntryInputs, admin_child: AdminChild | None) -> None:
@@ -71,15 +71,15 @@ async def serve(settings: ExtenderSettings, machine: EntryInputs, admin_child: A
     `admin_child` is the admin's process where it was started already.
     """
     host = settings.identity or socket.gethostname()
-    replica = Replica(f"{host}_{machine.new_id()}")
+    identity = f"{host}_{machine.new_id()}"
     spill_bytes = settings.history_spill_mib << 20
     with (
         history.recorder(
-            settings.history_dir, max_bytes=spill_bytes, replica=replica.identity, clocks=machine.clocks
+            settings.history_dir, max_bytes=spill_bytes, replica=identity, clocks=machine.clocks
         ) as recorder,
-        predecessor.noted(settings.history_dir, host, replica.identity) as before,
+        predecessor.noted(settings.history_dir, host, identity) as before,
     ):
-        await _serve(settings, machine, recorder, replace(replica, predecessor=before), admin_child)
+        await _serve(settings, machine, recorder, Replica(identity, before), admin_child)
 
 
 async def _serve(

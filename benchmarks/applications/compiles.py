@@ -10,9 +10,9 @@ from typing import Any, Final
 from benchmarks.applications.application import Application, together
 from benchmarks.compute.node import BenchmarkNode, Env, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, at_most
+from benchmarks.compute.waiting_kernels import ASKED
 from benchmarks.container import native_env
 
-ASKED: Final = ((20, "fixed"), (40, "fixed"), (60, "fixed"), (40, "burst"))
 SLOWER: Final = 1.2  # of what the share leaves
 LONGEST_S: Final = 90.0
 LATE_SAMPLES_S: Final = 1.0

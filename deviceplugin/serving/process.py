@@ -1,4 +1,4 @@
-"""The process that serves the kubelet, as a child of the one that relays to it: it is started again where it is killed.
+"""Runs the process that serves the kubelet, as a child of the relaying process, and starts it again when it is killed.
 
 The kubelet's calls wait meanwhile, and the kubelet admits no pod and restarts no container while Allocate waits, not
 even that of the device plugin. So the next process has to register in time. A process that ends soon after it has

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def noted(folder: Path | None, host: str, identity: str) -> Iterator[str]:
-    """Note this replica inside the block; yield the identity of the one that ended before, empty where none is known.
+    """Note this replica inside the block; yield the identity of the last replica, which has ended, or an empty text.
 
     Args:
         folder: that survives the process; None where there is none.
@@ -33,7 +33,7 @@ def noted(folder: Path | None, host: str, identity: str) -> Iterator[str]:
 
 
 def _taken(file: Path, identity: str, stack: contextlib.ExitStack) -> str:
-    """Take the file until the stack unwinds, and return who is named in it; empty where another process has it."""
+    """Take the file until the stack unwinds, and return the identity in it; empty where another process has it."""
     try:
         opened = stack.enter_context(file.open("a+"))
         fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -168,18 +168,13 @@ def test_a_trial_ends_where_a_tenant_waits_for_nothing(pure: ctypes.CDLL) -> Non
 
 
 @pytest.mark.parametrize("contested", [0.2, 1.0])
-def test_joint_turns_end_for_a_tenant_that_is_slower_in_two_measurements(pure: ctypes.CDLL, contested: float) -> None:
+@pytest.mark.parametrize("worse", ["is_slower", "is_behind"])
+def test_joint_turns_end_for_a_tenant_that_is_worse_off_in_two_measurements(
+    pure: ctypes.CDLL, worse: str, contested: float
+) -> None:
     card = Card(pure, contested=contested)
     card.run(3)
-    card.is_slower = True
-    card.run(3)
-    assert card.ends
-
-
-def test_joint_turns_end_for_a_tenant_that_is_behind_in_two_measurements(pure: ctypes.CDLL) -> None:
-    card = Card(pure)
-    card.run(3)
-    card.is_behind = True
+    setattr(card, worse, True)
     begun = card.now
     card.run(3)
     assert 1 * SECOND < card.ends[0] - begun <= 2.1 * SECOND

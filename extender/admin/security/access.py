@@ -26,7 +26,7 @@ class Caller:
 
     @property
     def counted_as(self) -> str:
-        """The name for limits: a namespace's service accounts share one, because who may make one may make many."""
+        """The name that limits count by. Service accounts of one namespace share it, as their number is not limited."""
         return self.name.rpartition(":")[0] if self.name.startswith(_SERVICE_ACCOUNT) else self.name
 
 

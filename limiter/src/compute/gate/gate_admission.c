@@ -32,8 +32,10 @@ static void learn_host(struct gate *gate, const struct queued_launch *launch, ui
 /* What every admitted launch does. */
 static void note_admitted(struct gate *gate, const struct queued_launch *launch, const struct launch_slot *slot,
                           uint64_t now) {
-    if (slot->is_sampled) gate->turn_sample.key = launch->key;
-    if (slot->is_sampled) gate->turn_sample.is_early = early_launches_are_any(&gate->turn.early);
+    if (slot->is_sampled) {
+        gate->turn_sample.key = launch->key;
+        gate->turn_sample.is_early = early_launches_are_any(&gate->turn.early);
+    }
     gate->turn_sample.is_chosen |= slot->is_sampled;
     __atomic_store_n(&gate->works_until, max_u64(gate->turn.drains_at, now) + WORK_TIMEOUT, __ATOMIC_RELAXED);
     gate->host.last_launch_at = now;
@@ -50,9 +52,9 @@ static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t ke
     return !is_known || gate->turn.launches == gate->turn_sample.index;
 }
 
-/* A launch without an estimate is measured, so nothing may pass meanwhile; and what passes is lent by nobody. Kinds
- * whose estimate is young take the gate's way until it is not: one that is far too long would else be the last to pass
- * each time, and never be sampled.
+/* While a launch without an estimate is measured, no launch may pass the lock. While launches go early, none may
+ * either: the overdraft is asked behind the lock. Kinds whose estimate is young take the gate's way until it is not:
+ * one that is far too long would else be the last to pass each time, and never be sampled.
  */
 static void update_joint_pass(struct gate *gate, bool is_known, const struct queued_launch *launch) {
     if (!is_known || early_launches_are_any(&gate->turn.early))

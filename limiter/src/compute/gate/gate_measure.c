@@ -12,7 +12,8 @@
 #include "compute/turn/turn.h"
 #include "region/activity.h"
 
-/* After so long a wait for the drain, a full overdraft is enough for any launch; and what has passed is charged. */
+/* When the drain has been waited for so long, the overdraft lends for any launch if it is full, and the time that has
+ * passed is charged. */
 #define LONG_WAIT (1000 * NS_PER_MS)
 
 /* How long the work of a turn that was set aside may take longer than estimated. */

@@ -37,7 +37,7 @@ struct early_request {
     uint64_t need; /* GPU time of the launch */
     unsigned gate; /* index of the gate that it waits at */
     bool (*is_work_elsewhere)(unsigned gate);
-    uint64_t loan; /* out: the launch goes early, without a turn, on so much; 0 = it has a turn */
+    uint64_t loan; /* out: GPU time that is lent to the launch, which has no turn; 0 = it has one */
 };
 
 /* Waits for the turn and returns its limits. `early`: while there is work elsewhere, the wait for tokens may end with a
