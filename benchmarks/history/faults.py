@@ -35,8 +35,9 @@ from benchmarks.calls.quantile_ratio import CallRound
 from benchmarks.calls.verb_caller import VerbCaller
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import ResultRecorder
-from cluster import postgres, progress
-from cluster.postgres import Postgres
+from cluster import progress
+from cluster.additions import postgres
+from cluster.additions.postgres import Postgres
 from extender.history import drain_state, folder
 from extender.history.recording.events import Decision, EventKind
 from extender.history.reporting.prices import Prices

@@ -19,8 +19,9 @@ from sqlalchemy import Engine, text
 
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import ResultRecorder
-from cluster import postgres, progress
-from cluster.postgres import Postgres
+from cluster import progress
+from cluster.additions import postgres
+from cluster.additions.postgres import Postgres
 from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Event, PodName, PodOwner, Start
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import Dimension, HistoryFilters, UsageGroup

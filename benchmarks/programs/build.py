@@ -17,6 +17,7 @@ from limiter.build import toolchain
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
 SHARED = ("calls.c", "processes.c")
+KERNELS = ("calls.c", "kernels/kernels.c")
 CLASSES = (*SHARED, "device_code.c", *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
 PROGRAMS = {
     "worker": (*CLASSES, "worker.c"),
@@ -24,11 +25,11 @@ PROGRAMS = {
     "kills": (*CLASSES, "kills_worker.c", "kills.c"),
     "lock_holder": (*CLASSES, "lock_holder.c"),
     "cost": (*SHARED, "cost.c"),
-    "feed": ("calls.c", "kernels.c", "feed.c"),
+    "feed": (*KERNELS, "kernels/feed.c"),
     "ctx_limits": (*SHARED, "card_usage.c", "device_code.c", "ctx_limits.c"),
     "checkpoint": (*SHARED, "card_usage.c", "checkpoint.c"),
-    "timed": ("calls.c", "kernels.c", "timed.c"),
-    "delayed": ("calls.c", "kernels.c", "delayed.c"),
+    "timed": (*KERNELS, "kernels/timed.c"),
+    "delayed": (*KERNELS, "kernels/delayed.c"),
 }
 
 SUFFIXES = {".c", ".h", ".cu"}

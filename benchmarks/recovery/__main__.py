@@ -24,8 +24,8 @@ from benchmarks.recovery import faults, pods
 from benchmarks.recovery.faults import Inject, Injected
 from benchmarks.recovery.goals import GOALS
 from cluster import progress, wait
+from cluster.additions.scheduler_replicas import two_replicas
 from cluster.cluster import GpuCluster
-from cluster.scheduler_replicas import two_replicas
 
 SOURCES: Final = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 GIVE_UP_S: Final = 150.0

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster import nodes, process, scheduler_replicas, wait
+from cluster import nodes, process, wait
+from cluster.additions import scheduler_replicas
+from cluster.additions.scheduler_replicas import RESTART_S, SchedulerReplica
 from cluster.cluster import GpuCluster
-from cluster.scheduler_replicas import RESTART_S, SchedulerReplica
 
 BOOT_S: Final = 5.0
 

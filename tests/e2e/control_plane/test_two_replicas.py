@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cluster import progress
-from cluster.scheduler_replicas import EXTENDERS, SCHEDULERS, SchedulerReplica, holder, leader, two_replicas
+from cluster.additions.scheduler_replicas import EXTENDERS, SCHEDULERS, SchedulerReplica, holder, leader, two_replicas
 from tests.e2e import audit
 from tests.e2e.churn import create_slowly, pending
 from tests.e2e.pod_namespace import PodNamespace, container, pod

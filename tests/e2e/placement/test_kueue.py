@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from cluster import images
+from cluster.additions.kueue_manager import Kueue
 from cluster.cluster import GpuCluster
-from cluster.kueue_manager import Kueue
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.manifests import examples
 from vgpu.domain import names

@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 import httpx
 import yaml
 
-from cluster import api, parts, postgres
-from cluster.kueue_manager import Kueue
-from cluster.postgres import Postgres
+from cluster import api, parts
+from cluster.additions import postgres
+from cluster.additions.kueue_manager import Kueue
+from cluster.additions.postgres import Postgres
 from tests.e2e.chaos.chaos_cluster import EXTENDER, ChaosCluster
 from tests.manifests import examples
 

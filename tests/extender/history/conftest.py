@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cluster import postgres
-from cluster.postgres import Postgres
+from cluster.additions import postgres
+from cluster.additions.postgres import Postgres
 from extender.history.storage import database
 
 _numbers = itertools.count(1)
