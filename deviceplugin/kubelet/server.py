@@ -158,10 +158,10 @@ class ResourceServer:
         await server.start()
         self._server = server
 
-    async def stop(self) -> None:
-        """Stop serving, which ends the kubelet's stream."""
+    async def stop(self, grace_s: float | None = _GRACE_S) -> None:
+        """Stop serving, which ends the kubelet's stream; calls have `grace_s` to end."""
         if self._server is not None:
-            await self._server.stop(_GRACE_S)
+            await self._server.stop(grace_s)
             self._server = None
 
 

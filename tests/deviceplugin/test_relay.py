@@ -226,7 +226,7 @@ async def test_what_is_relayed_ends_with_the_relay(relayed: Relayed) -> None:
         registering = asyncio.create_task(Registration(here, names.SLICE, "other.sock", stream, server.ensure).run())
         await until(lambda: names.SLICE in relayed.kubelet.clients)
         registering.cancel()
-        await server.stop()
+        await server.stop(grace_s=None)
         relay.ended()
         waits = asyncio.create_task(relayed.allocate())
         await asyncio.sleep(0.1)
