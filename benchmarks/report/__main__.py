@@ -18,7 +18,8 @@ from benchmarks.record import fingerprint, machine, recorder, result
 from benchmarks.record.result import Result, ResultError
 from benchmarks.report import render
 from benchmarks.report.render import Figures
-from benchmarks.report.tables import TABLES, ReportTable
+from benchmarks.report.tables.every_table import TABLES
+from benchmarks.report.tables.report_table import ReportTable
 
 COMMAND = "python -m benchmarks.report"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.record.result import Result, ResultRow
-from benchmarks.report.tables import Line, ReportTable
+from benchmarks.report.tables.report_table import Line, ReportTable
 
 NOT_MEASURED = "not measured"
 MARK = "†"

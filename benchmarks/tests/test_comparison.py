@@ -13,7 +13,7 @@ from benchmarks.memory import costs
 from benchmarks.programs import build
 from benchmarks.record import result
 from benchmarks.record.result import ResultRow
-from benchmarks.report import tables
+from benchmarks.report.tables.limiter import COSTS
 from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
@@ -49,7 +49,7 @@ def ratios(world: World, tmp_path: Path, part: str) -> dict[str, ResultRow]:
 
 def test_each_call_has_a_cost_and_no_program_fails(world: World, tmp_path: Path) -> None:
     found = ratios(world, tmp_path, "costs")
-    assert set(found) == {row_id for line in tables.COSTS.lines for row_id in line.ids if row_id.startswith("costs.")}
+    assert set(found) == {row_id for line in COSTS.lines for row_id in line.ids if row_id.startswith("costs.")}
     assert all(row.details["failed"] == [0, 0] for row in found.values())
 
 

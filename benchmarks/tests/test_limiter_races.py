@@ -12,7 +12,7 @@ import pytest
 import limiter
 from benchmarks.programs import build
 from benchmarks.record import result
-from benchmarks.report import tables
+from benchmarks.report.tables.limiter import LEAKS
 from simgpu import state_directory
 from simgpu.world import World
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
 ROOT = Path(limiter.__file__).parents[1]
-TABLE = [row_id for line in tables.LEAKS.lines for row_id in line.ids]
+TABLE = [row_id for line in LEAKS.lines for row_id in line.ids]
 SAME_WHEN_QUICK = ("locks", "shared", "exec")  # --quick has other numbers in the row ids of race and kills
 PROGRAMS = ("worker", "race", "kills", "lock_holder")
 

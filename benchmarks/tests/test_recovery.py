@@ -5,7 +5,8 @@ import pytest
 from benchmarks.recovery import __main__ as recovery
 from benchmarks.recovery.__main__ import FaultCost
 from benchmarks.recovery.goals import GOALS
-from benchmarks.report import render, tables
+from benchmarks.report import render
+from benchmarks.report.tables.faults import RECOVERY
 from benchmarks.tests import made_up
 
 
@@ -38,6 +39,6 @@ def test_a_goal_without_seconds_still_says_that_no_pod_fails() -> None:
 
 def test_the_table_shows_the_goal_the_failed_pods_and_the_load_of_each_fault() -> None:
     row = recovery.row("extender stopped", FaultCost([2.0, 4.0], [0, 1], [1.0, 2.5]))
-    text = render.render(tables.RECOVERY, render.newest([made_up.run(row)], {}))
+    text = render.render(RECOVERY, render.newest([made_up.run(row)], {}))
     assert "| extender stopped | at most 3 s; no pod fails | **3.0** | 4.0 | 1 in 2 | 2.5 |" in text
     assert all(f"| {fault} " in text for fault in GOALS)

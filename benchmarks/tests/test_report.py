@@ -12,13 +12,17 @@ import limiter
 from benchmarks.record import recorder, result
 from benchmarks.record.result import Result, ResultError, ResultRow
 from benchmarks.report import __main__ as report
-from benchmarks.report import render, tables
-from benchmarks.report.tables import Line, ReportTable
+from benchmarks.report import render
+from benchmarks.report.tables import report_table
+from benchmarks.report.tables.every_table import TABLES
+from benchmarks.report.tables.report_table import Line, ReportTable
 from benchmarks.tests import made_up
 
 ROOT = Path(limiter.__file__).parents[1]
 LINES = (Line("launch", ("costs.launch",)), Line("both", ("costs.launch", "costs.init")))
-TABLE = ReportTable("costs", "README.md", "call", {"native": tables.native(1), "ratio": tables.median(2)}, LINES)
+TABLE = ReportTable(
+    "costs", "README.md", "call", {"native": report_table.native(1), "ratio": report_table.median(2)}, LINES
+)
 
 
 def lines(*results: Result, **today: str) -> list[str]:
@@ -62,7 +66,7 @@ def test_a_line_may_show_only_the_figure_that_is_furthest_from_zero() -> None:
 
 def test_counts_say_of_how_many() -> None:
     row = ResultRow(id="leaks", value=0, unit="faults", details={"of": 32})
-    assert tables.median(1)(row) == "0 of 32"
+    assert report_table.median(1)(row) == "0 of 32"
 
 
 def test_figures_of_changed_code_are_marked() -> None:
@@ -74,8 +78,8 @@ def test_figures_of_changed_code_are_marked() -> None:
 
 
 def test_tables_have_unique_names_and_every_row_id_is_valid() -> None:
-    assert len({table.name for table in tables.TABLES}) == len(tables.TABLES)
-    every = [row_id for table in tables.TABLES for row_id in table.row_ids]
+    assert len({table.name for table in TABLES}) == len(TABLES)
+    every = [row_id for table in TABLES for row_id in table.row_ids]
     assert "costs.launch" in every
     assert "tenants.30-and-60.1-fixed-30" in every
     result.decode(result.encode(made_up.run(*(ResultRow(id=name, value=1, unit="") for name in every))))
@@ -93,7 +97,7 @@ Run = Callable[..., tuple[int, str]]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """The command over copies of the documents, whose tables are up to date without results: exit code and errors."""
     (tmp_path / "results").mkdir()
-    for name in (tables.HEADLINES, tables.DETAILS, tables.OPERATIONS):
+    for name in (report_table.HEADLINES, report_table.DETAILS, report_table.OPERATIONS):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
 
@@ -109,14 +113,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_check_fails_until_the_tables_are_made_again(run: Run, tmp_path: Path) -> None:
     assert run("--check") == (0, "")
     recorder.write(tmp_path / "results" / "a.json", made_up.run(made_up.cost(1.987)))
-    before = (tmp_path / tables.DETAILS).read_text()
+    before = (tmp_path / report_table.DETAILS).read_text()
     code, errors = run("--check")
     assert code == 1
     assert "benchmarks/README.md: its tables are not up to date" in errors
     assert "run `python -m benchmarks.report`" in errors
-    assert (tmp_path / tables.DETAILS).read_text() == before
+    assert (tmp_path / report_table.DETAILS).read_text() == before
     assert run() == (0, "")
-    assert "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (tmp_path / tables.DETAILS).read_text()
+    assert (
+        "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (tmp_path / report_table.DETAILS).read_text()
+    )
     assert run("--check") == (0, "")
 
 

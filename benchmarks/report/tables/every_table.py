@@ -1,0 +1,75 @@
+"""All tables, in the order in which a result's figures are looked for."""
+
+from typing import Final
+
+from benchmarks.report.tables.control_plane import (
+    ADMIN_LOAD,
+    CHURN,
+    FILTER_LATENCY,
+    HISTORY,
+    HISTORY_FAULTS,
+    PAGE_SPEED,
+    SCHEDULE,
+)
+from benchmarks.report.tables.faults import (
+    OUTAGES,
+    RECOVERY,
+)
+from benchmarks.report.tables.limiter import (
+    ARBITER,
+    COMPUTE,
+    COSTS,
+    CROWDS,
+    HEADLINE,
+    HEADLINE_COSTS,
+    LEAKS,
+    PROGRAMS,
+    TORCH_STEP,
+)
+from benchmarks.report.tables.packing import (
+    PACKING,
+    PACKING_STEADY,
+    PACKING_VERBS,
+    PACKING_VERBS_STEADY,
+)
+from benchmarks.report.tables.pods import (
+    IN_PODS,
+)
+from benchmarks.report.tables.workloads import (
+    ACCOUNTING,
+    CURES,
+    DIAGNOSIS,
+    ESTIMATE,
+    HOLD,
+)
+
+TABLES: Final = (
+    IN_PODS,
+    OUTAGES,
+    RECOVERY,
+    HEADLINE,
+    HEADLINE_COSTS,
+    LEAKS,
+    COSTS,
+    TORCH_STEP,
+    COMPUTE,
+    PROGRAMS,
+    CROWDS,
+    ARBITER,
+    SCHEDULE,
+    CHURN,
+    HISTORY,
+    FILTER_LATENCY,
+    HISTORY_FAULTS,
+    ADMIN_LOAD,
+    PAGE_SPEED,
+    PACKING,
+    PACKING_STEADY,
+    ACCOUNTING,
+    HOLD,
+    DIAGNOSIS,
+    CURES,
+    ESTIMATE,
+    PACKING_VERBS,
+    PACKING_VERBS_STEADY,
+)
