@@ -327,16 +327,22 @@ static void await_room(struct gate *gate) {
     activity_count_wait(activity, REGION_WAIT_DRAIN, clock_now() - since);
 }
 
-/* One step towards a turn with room for a launch that got `verdict`, and needs `need` ns of GPU time. */
-static void make_room(struct gate *gate, enum verdict verdict, uint64_t need) {
+/* The GPU time that a launch needs, in ns. Only for the thread that opens or closes the turn, because that one writes
+ * the turn without the gate's lock. */
+static uint64_t needed(const struct gate *gate, const struct queued_launch *launch) {
+    return early_launches_need(&gate->turn.early, launch->estimate != 0, launch->estimate);
+}
+
+/* One step towards a turn with room for a launch that got `verdict`. */
+static void make_room(struct gate *gate, enum verdict verdict, const struct queued_launch *launch) {
     struct gate_step step = advance(gate, GATE_LAUNCH_HELD_BACK, (struct gate_view){.verdict = verdict});
     switch (step.action) {
         case GATE_OPEN_TURN:
-            open_turn(gate, verdict != VERDICT_UNMEASURED, need);
+            open_turn(gate, verdict != VERDICT_UNMEASURED, needed(gate, launch));
             break;
         case GATE_CLOSE_TURN:
         case GATE_CLOSE_QUEUE_TURN:
-            close_turn(gate, step.action, verdict, need);
+            close_turn(gate, step.action, verdict, needed(gate, launch));
             break;
         case GATE_AWAIT_ROOM:
             await_room(gate);
@@ -351,7 +357,7 @@ static void wait_for_admission(struct gate *gate, struct queued_launch *launch, 
     uint64_t since = clock_now();
     for (; verdict != VERDICT_FITS; verdict = gate_admission_try(gate, launch, slot)) {
         gate_admission_note_held_back(gate, verdict);
-        make_room(gate, verdict, early_launches_need(&gate->turn.early, launch->estimate != 0, launch->estimate));
+        make_room(gate, verdict, launch);
     }
     gate_admission_note_waited(gate, clock_now() - since);
 }
