@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
+
+_RELEASE_ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,22 @@ async def renew(
 
 
 async def release(client: KubernetesClient, namespace: str, name: str, identity: str, now: datetime) -> None:
-    """Release a Lease if `identity` holds it, so that the next holder need not wait for its expiry."""
-    lease = await _read(client, namespace, name)
-    if lease is not None and decode(lease).holder == identity:
+    """Release a Lease if `identity` holds it, so that the next holder need not wait for its expiry.
+
+    A renewal that was under way when its task was cancelled may be carried out between the read and the write, so a
+    conflict is followed by another read.
+
+    Raises:
+        KubernetesError: the API server failed, or the Lease was written at the same time in each of ten attempts.
+    """
+    for _ in range(_RELEASE_ATTEMPTS):
+        lease = await _read(client, namespace, name)
+        if lease is None or decode(lease).holder != identity:
+            return
         record = LeaseRecord("", now, 1, decode(lease).transitions)
-        await _write(client.put, path(namespace, name), {**lease, "spec": _spec(record)}, record)
+        if await _write(client.put, path(namespace, name), {**lease, "spec": _spec(record)}, record):
+            return
+    raise KubernetesError(HTTPStatus.CONFLICT, "Conflict", f"lease {name} was written at the same time")
 
 
 def renewed(known: dict[str, Any], holder: str, duration_s: int, now: datetime) -> dict[str, Any]:

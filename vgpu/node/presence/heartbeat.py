@@ -20,6 +20,7 @@ SHORTEST_S: Final = 1.0
 LONGEST_S: Final = 10.0
 _PERIODS: Final = 3  # of a Lease's duration: two renewals may fail
 _RETRY_S: Final = 0.25
+_RELEASE_S: Final = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -95,8 +96,16 @@ class Heartbeat:
             self.on_change()
 
     async def stop(self) -> None:
-        """Release the Lease for good."""
-        await self._write(present=False)
+        """Release the Lease for good, after `run` was cancelled; failed requests are repeated for three seconds.
+
+        After that the Lease expires by itself.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RELEASE_S):
+                await self._write(present=False)
+                while not self._is_written:
+                    await asyncio.sleep(_RETRY_S)
+                    await self._write(present=False)
 
     async def _write(self, *, present: bool) -> None:
         try:

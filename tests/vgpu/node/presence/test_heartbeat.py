@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.node.presence import heartbeat
 from vgpu.node.presence.heartbeat import Heartbeat
 
 
@@ -130,3 +131,21 @@ async def test_a_change_during_a_write_is_written_after_it() -> None:
     await asyncio.sleep(0.01)
     assert node.lease.written == ["here", "away"]
     running.cancel()
+
+
+async def test_a_release_that_fails_is_repeated_when_the_plugin_stops() -> None:
+    node = Node()
+    node.lease.fails = True
+    stopping = asyncio.create_task(node.presence.stop())
+    await asyncio.sleep(0.01)
+    node.lease.fails = False
+    await stopping
+    assert node.lease.written == ["away", "away"]
+
+
+async def test_a_stop_ends_without_an_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "_RELEASE_S", 0.6)
+    node = Node()
+    node.lease.fails = True
+    await asyncio.wait_for(node.presence.stop(), 3)
+    assert 2 <= len(node.lease.written) <= 4

@@ -25,14 +25,22 @@ PATH = lease.path("ns", "vgpu-node-n1")
 
 
 class CountingClient(KubernetesClient):
-    """Records requests; `fails` lets the next PUT fail after it was carried out."""
+    """Records requests.
+
+    `fails` lets the next PUT fail after it was carried out; `writes` of the next reads are followed by another write.
+    """
 
     requests: list[str]
     fails: bool
+    writes: int = 0
 
     async def get(self, path: str, params: Any = None, *, timeout: float = 30) -> bytes:
         self.requests.append("GET")
-        return await super().get(path, params, timeout=timeout)
+        answer = await super().get(path, params, timeout=timeout)
+        if self.writes:
+            self.writes -= 1
+            await self.patch(path, {"metadata": {"labels": {"writes": str(self.writes)}}})
+        return answer
 
     async def put(self, path: str, body: Any, *, timeout: float = 30) -> bytes:
         self.requests.append("PUT")
@@ -95,3 +103,22 @@ async def test_a_lease_that_another_program_holds_is_not_taken(client: CountingC
     await lease.renew(client, "ns", "vgpu-node-n1", "other", 60, datetime.now(UTC))
     with pytest.raises(KubernetesError, match="held by another program"):
         await NodeLease(client, NS, N1, lambda: datetime.now(UTC)).renew(3)
+
+
+async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(client: CountingClient) -> None:
+    """A renewal whose task was cancelled is carried out between the release's read and its write."""
+    node = NodeLease(client, NS, N1, lambda: datetime.now(UTC))
+    await node.renew(30)
+    client.fails = True
+    with pytest.raises(KubernetesError):
+        await node.renew(30)
+    client.writes = 2
+    await node.release()
+    assert (await client.spec())["holderIdentity"] == ""
+
+
+async def test_a_release_that_meets_another_write_each_time_fails(client: CountingClient) -> None:
+    await lease.renew(client, "ns", "vgpu-node-n1", "n1", 60, datetime.now(UTC))
+    client.writes = 100
+    with pytest.raises(KubernetesError, match="written at the same time"):
+        await lease.release(client, "ns", "vgpu-node-n1", "n1", datetime.now(UTC))
