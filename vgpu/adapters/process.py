@@ -22,6 +22,8 @@ _LOWEST_PRIORITY: Final = 19  # nice
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error.
 
+    A second SIGTERM changes nothing, so that the cleanup is carried out: a child gets several when its parent's
+    threads end one after the other (PR_SET_PDEATHSIG). A second SIGINT, of a person who does not wait, cancels again.
     Errors of tasks that ran together come in a group; a group with any other exception is a fault of this program.
     """
     log_lines.begin(log_level)
@@ -66,8 +68,13 @@ def give_way() -> None:
 
 async def _until_signalled(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     running = asyncio.create_task(main())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+
+    def cancel_once() -> None:
+        if not running.cancelling():
+            running.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, cancel_once)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, running.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await running
 
