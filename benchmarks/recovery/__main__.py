@@ -3,7 +3,8 @@
     python -m benchmarks.recovery --rounds 3 [--only extender-killed ...]       (root; see `make cluster`)
 
 Small pods are created all the time. Measured is from the beginning of the fault, with the second until the part is
-started again. A pod that a kubelet failed for good is counted.
+started again. Counted are pods that a kubelet failed for good, and those that the webhook did not see and `vgpu
+readmit` did not create again.
 """
 
 import argparse
@@ -77,6 +78,7 @@ def measured(cluster: GpuCluster, wanted: Sequence[str], rounds: int) -> Iterato
     alone: dict[str, Inject] = {
         "extender killed": faults.extender_killed,
         "extender stopped": faults.extender_stopped,
+        "webhook killed": faults.webhook_killed,
         "device plugin killed": faults.plugin_killed,
         "device plugin's container killed": faults.plugin_container_killed,
         "device plugin stopped": faults.plugin_stopped,
@@ -104,6 +106,8 @@ def _rounds(cluster: GpuCluster, name: str, inject: Inject, rounds: int) -> Faul
             cost.seconds.append(_until_bound(cluster, since, injected, node))
             cost.load.append(os.getloadavg()[0])
             until_usual(cluster)
+            if name == "webhook killed":
+                pods.readmit(cluster)
             cost.failed.append(len(pods.failed(cluster) - failed))
             progress.say(f"{name}: {cost.seconds[-1]:.1f} s until the next pod, {cost.failed[-1]} pods failed")
     return cost

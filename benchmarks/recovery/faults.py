@@ -37,6 +37,11 @@ def extender_stopped(cluster: GpuCluster) -> Injected:
     return _ended(cluster.extender.process, signal.SIGTERM)
 
 
+def webhook_killed(cluster: GpuCluster) -> Injected:
+    """Kill the webhook, and start it again."""
+    return _ended(cluster.webhook.process, signal.SIGKILL)
+
+
 def plugin_killed(cluster: GpuCluster) -> Injected:
     """Kill the process of a device plugin that serves the kubelet; the container's first process starts it again."""
     return _serving_killed(cluster.plugins[0].process.pid)

@@ -22,6 +22,7 @@ GOALS: Final = {
     "extender stopped": RecoveryGoal(3.0),
     "leader of two replicas killed": RecoveryGoal(None),
     "leader of two replicas stopped": RecoveryGoal(None),
+    "webhook killed": RecoveryGoal(None),
     "device plugin killed": RecoveryGoal(None),
     "device plugin's container killed": RecoveryGoal(None, None),
     "device plugin stopped": RecoveryGoal(None),

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from cluster import api, wait
+from cluster import accounts, api, command_line, progress, wait
 from cluster.cluster import GpuCluster
 from vgpu.domain import names
 
@@ -79,13 +79,24 @@ def listed(cluster: GpuCluster) -> list[Document]:
     return found
 
 
+def readmit(cluster: GpuCluster) -> None:
+    """Create the pods again that the webhook did not see, as an admin does after a fault of it."""
+    code, printed = command_line.vgpu(cluster, accounts.ADMIN.name, "readmit", "-n", NAMESPACE)
+    progress.say(f"vgpu readmit: status {code}, {printed.count('created again')} pods created again")
+
+
 def failed(cluster: GpuCluster) -> set[str]:
-    """Return the pods that a kubelet rejected for good, by their UIDs."""
-    return {
-        pod["metadata"]["uid"]
-        for pod in listed(cluster)
-        if pod["status"].get("phase") == "Failed" and pod["status"].get("reason")
-    }
+    """Return the pods that a kubelet rejected for good, or that no scheduler of ours will see, by their UIDs."""
+    return {pod["metadata"]["uid"] for pod in listed(cluster) if _is_rejected(pod) or _is_unseen(pod)}
+
+
+def _is_rejected(pod: Document) -> bool:
+    return pod["status"].get("phase") == "Failed" and bool(pod["status"].get("reason"))
+
+
+def _is_unseen(pod: Document) -> bool:
+    """Whether the webhook has not given the pod our scheduler's name."""
+    return bool(pod["spec"]["schedulerName"] != names.SCHEDULER)
 
 
 class CarriedOut(NamedTuple):

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from cluster import accounts, api, parts, wait
 from cluster.cluster import GpuCluster
+from cluster.command_line import vgpu
 from cluster.programs import binaries
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
@@ -24,19 +25,6 @@ from vgpu.domain import names
 pytestmark = pytest.mark.e2e
 
 DIRECT = f"https://{parts.ADMIN}/api/v1"
-
-
-def vgpu(cluster: GpuCluster, account: str, *arguments: str, **environment: str) -> tuple[int, str]:
-    """Run the program in the cluster's network with an account's kubeconfig; return its code and both outputs."""
-    settings = {"KUBECONFIG": str(accounts.path(cluster.work, account)), "PATH": os.environ["PATH"], **environment}
-    settings["HOME"] = str(cluster.work)  # for the cache of kubectl, which some commands start
-    command = [sys.executable, "-m", "vgpu.cli", *arguments]
-    with cluster.within.network():
-        done = subprocess.run(
-            command, env=settings, cwd=binaries.REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=60, check=False,
-        )  # fmt: skip
-    return done.returncode, done.stdout
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from cluster import api, wait
 from cluster.cluster import GpuCluster
-from tests.e2e.control_plane.test_admin import vgpu
+from cluster.command_line import vgpu
 from tests.e2e.control_plane.test_rights import client_of
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, is_running, pod

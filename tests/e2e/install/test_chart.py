@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 
 from cluster import accounts, wait
+from cluster.command_line import vgpu
 from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.programs import binaries, helm
 from images import oci
-from tests.e2e.control_plane.test_admin import vgpu
 from tests.e2e.install.test_images import leftovers, save_logs
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, create_admitted, holder
 from tests.e2e.made_cluster import RUNTIME, make
@@ -130,7 +130,7 @@ def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> 
 
 def assert_skew_is_told(cluster: ChartCluster) -> None:
     """The images have this checkout's version inside, and the name of another one outside."""
-    code, output = vgpu(cluster, accounts.ADMIN.name, "version", "--server")  # type: ignore[arg-type] # as above
+    code, output = vgpu(cluster, accounts.ADMIN.name, "version", "--server")
     with TRANSCRIPT.open("a") as file:
         file.write(f"$ vgpu version --server\n{output}({code})\n\n")
     inside = build_identity().version

@@ -14,9 +14,9 @@ import pytest
 
 from cluster import accounts, wait
 from cluster.bare import BareCluster
+from cluster.command_line import vgpu
 from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
 from cluster.programs import binaries
-from tests.e2e.control_plane.test_admin import vgpu
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod

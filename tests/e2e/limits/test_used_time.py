@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.control_plane.test_admin import vgpu
+from cluster.command_line import vgpu
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 

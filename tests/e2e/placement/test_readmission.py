@@ -3,7 +3,7 @@
 import pytest
 
 from cluster import accounts
-from tests.e2e.control_plane.test_admin import vgpu
+from cluster.command_line import vgpu
 from tests.e2e.control_plane.test_admission import without_webhook
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 
