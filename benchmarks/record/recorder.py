@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from benchmarks.record import fingerprint, machine, result
 from benchmarks.record.result import Result, ResultRow
@@ -18,6 +19,8 @@ HISTORY_SOURCES = ("extender/history",)
 
 
 JSON_HELP = "write the figures into this file; by default into benchmarks/results, if measured in full on a real card"
+
+_OF_OUTPUT: Final = ("--json", "--logs")
 
 
 class ResultRecorder:
@@ -35,7 +38,7 @@ class ResultRecorder:
     ) -> None:
         self.result = Result(
             script=script,
-            arguments=without_json(sys.argv[1:]) if arguments is None else tuple(arguments),
+            arguments=of_measurement(sys.argv[1:]) if arguments is None else tuple(arguments),
             machine=machine.read(),
             commit=machine.commit(),
             date=machine.now(),
@@ -78,9 +81,10 @@ def file_name(found: Result) -> str:
     return f"{script}/{'-'.join([found.date[:10], *names])}.json"
 
 
-def without_json(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments without `--json FILE`."""
-    if "--json" not in arguments:
-        return tuple(arguments)
-    place = arguments.index("--json")
-    return (*arguments[:place], *arguments[place + 2 :])
+def of_measurement(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments on which figures depend: those without `--json FILE` and `--logs FOLDER`."""
+    return tuple(
+        argument
+        for last, argument in zip(["", *arguments], arguments, strict=False)
+        if argument not in _OF_OUTPUT and last not in _OF_OUTPUT
+    )

@@ -103,8 +103,13 @@ def test_a_killed_run_leaves_the_rows_measured_before(tmp_path: Path, monkeypatc
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["figures.json"]
 
 
+@pytest.mark.parametrize("arguments", [[], ["--json", "a"], ["--logs", "a", "--json", "b"], ["--json"]])
+def test_a_figure_does_not_depend_on_where_it_is_written(arguments: list[str]) -> None:
+    assert recorder.of_measurement(arguments) == ()
+
+
 def test_a_file_is_named_by_script_date_arguments_and_commit() -> None:
-    arguments = recorder.without_json(["race", "--processes", "64", "--json", "/tmp/a.json", "--quick"])
+    arguments = recorder.of_measurement(["race", "--processes", "64", "--json", "a.json", "--logs", "b", "--quick"])
     name = recorder.file_name(made_up.run(script="memory.torch_step", arguments=arguments))
     assert name == "memory_torch_step/2026-11-22-race-processes-64-quick-abc1234.json"
 
