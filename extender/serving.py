@@ -114,8 +114,8 @@ async def _serve(
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         with listener:
             await server.serve_until_cancelled([listener])
+        administering.cancel()  # it ends during the wait for the last Bindings
         await shut_down(acting.verbs.binder, leadership, background)
-        administering.cancel()
         await asyncio.gather(administering, return_exceptions=True)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
