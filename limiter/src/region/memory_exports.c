@@ -12,16 +12,20 @@ enum {
     IS_EXPORTED_BY_US = 8, /* the process that is asked about exports it */
 };
 
+/* 16 bits, because thousands of them stand on the stack of a thread of the program. */
 struct group {
-    uint16_t row;   /* the group's first row, plus 1; 0 = the place is empty */
-    uint16_t marks; /* of the above */
+    uint16_t first : 12; /* the group's first row */
+    uint16_t marks : 4;  /* of the above */
 };
 
-/* Places of a hash table by group: twice as many as rows, so that a search ends soon. */
-enum { PLACES = 2 * REGION_MEMORY_EXPORTS };
+static_assert(REGION_MEMORY_EXPORTS <= 1 << 12, "a row's index has 12 bits");
 
-/* The groups of one card, built for each sum. Under LOCK_REGION; not on the stack, which may be small. */
-static struct group groups[PLACES];
+/* The groups of one card, in the order of their numbers. Built for each sum: state that is kept could be wrong after a
+ * process was killed. */
+struct groups {
+    uint32_t count;
+    struct group list[REGION_MEMORY_EXPORTS];
+};
 
 static uint32_t high_of(const struct region *region) {
     uint32_t high = region->memory_exports.high;
@@ -134,12 +138,33 @@ void memory_exports_measure(struct region *region, int slot, int card) {
     }
 }
 
-/* The group's place, or the empty one that it would have. There is an empty one, for there are fewer rows. */
-static struct group *place_of(const struct region *region, uint64_t group) {
-    uint64_t place = hash_mix(1, group) % PLACES;
-    while (groups[place].row && region->memory_exports.rows[groups[place].row - 1].group != group)
-        place = (place + 1) % PLACES;
-    return &groups[place];
+/* The place of a group's entry in the list, or the one where it belongs. A process of the container may write into the
+ * rows meanwhile; the place is never beyond the list's end. */
+static uint32_t place_of(const struct region *region, const struct groups *groups, uint64_t group) {
+    uint32_t low = 0, high = groups->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (region->memory_exports.rows[groups->list[middle].first].group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_at(const struct region *region, const struct groups *groups, uint32_t place, uint64_t group) {
+    return place < groups->count && region->memory_exports.rows[groups->list[place].first].group == group;
+}
+
+static struct group *find_or_add_group(const struct region *region, struct groups *groups, uint32_t index) {
+    uint64_t group = region->memory_exports.rows[index].group;
+    uint32_t place = place_of(region, groups, group);
+    struct group *found = &groups->list[place];
+    if (is_at(region, groups, place, group)) return found;
+    memmove(found + 1, found, (groups->count - place) * sizeof *found);
+    groups->count++;
+    *found = (struct group){.first = index & 0xfff};
+    return found;
 }
 
 static unsigned marks_of(const struct region_memory_export *row, int slot, int measured) {
@@ -152,40 +177,37 @@ static bool is_on(const struct region_memory_export *row, int card) {
     return is_used(row) && row->card == (uint32_t)card;
 }
 
-static void find_groups(const struct region *region, int card, int slot, int measured) {
-    memset(groups, 0, sizeof groups);
+static void find_groups(const struct region *region, int card, int slot, int measured, struct groups *groups) {
+    groups->count = 0;
     for (uint32_t i = 0; i < high_of(region); i++) {
         const struct region_memory_export *row = &region->memory_exports.rows[i];
         if (!is_on(row, card)) continue;
-        struct group *group = place_of(region, row->group);
-        if (!group->row) group->row = (uint16_t)(i + 1);
-        group->marks = (uint16_t)(group->marks | marks_of(row, slot, measured));
+        struct group *group = find_or_add_group(region, groups, i);
+        group->marks = (group->marks | marks_of(row, slot, measured)) & 0xf;
     }
 }
 
 /* Bytes of the groups that have all of `wanted` and none of `unwanted`. */
-static uint64_t sum(const struct region *region, int card, unsigned wanted, unsigned unwanted) {
+static uint64_t sum(const struct region *region, const struct groups *groups, unsigned wanted, unsigned unwanted) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < high_of(region); i++) {
-        const struct region_memory_export *row = &region->memory_exports.rows[i];
-        const struct group *group = is_on(row, card) ? place_of(region, row->group) : NULL;
-        bool is_first = group && group->row == i + 1;
-        if (is_first && (group->marks & wanted) == wanted && (group->marks & unwanted) == 0)
-            bytes = saturating_add(bytes, row->bytes);
+    for (uint32_t i = 0; i < groups->count; i++) {
+        struct group group = groups->list[i];
+        if ((group.marks & wanted) == wanted && (group.marks & unwanted) == 0)
+            bytes = saturating_add(bytes, region->memory_exports.rows[group.first].bytes);
     }
     return bytes;
 }
 
 uint64_t memory_exports_orphaned_bytes(const struct region *region, int card, int measured) {
-    if (!memory_exports_any(region)) return 0;
-    find_groups(region, card, NO_SLOT, measured);
-    return sum(region, card, HAS_IMPORTER | HAS_UNMEASURED, HAS_EXPORTER);
+    struct groups groups;
+    find_groups(region, card, NO_SLOT, measured, &groups);
+    return sum(region, &groups, HAS_IMPORTER | HAS_UNMEASURED, HAS_EXPORTER);
 }
 
 uint64_t memory_exports_shared_bytes(const struct region *region, int slot, int card) {
-    if (!memory_exports_any(region)) return 0;
-    find_groups(region, card, slot, NO_SLOT);
-    return sum(region, card, IS_EXPORTED_BY_US | HAS_IMPORTER, 0);
+    struct groups groups;
+    find_groups(region, card, slot, NO_SLOT, &groups);
+    return sum(region, &groups, IS_EXPORTED_BY_US | HAS_IMPORTER, 0);
 }
 
 void memory_exports_note_incomplete(struct region *region) {

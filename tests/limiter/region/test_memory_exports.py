@@ -3,6 +3,7 @@
 import ctypes
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import settings
@@ -194,6 +195,25 @@ def test_a_full_table_is_summed_by_groups(pure: ctypes.CDLL, place: ctypes.c_voi
     pure.account_clear_slot(place, 1)
     (card,) = region.decode(region_bytes(place.value or 0)).cards
     assert card.used_bytes == card.orphaned_bytes == 0
+
+
+def test_threads_that_sum_different_regions_do_not_disturb_each_other(pure: ctypes.CDLL) -> None:
+    """The region's lock guards the region and nothing else, so a sum needs no memory that other threads use."""
+
+    def sums(size: int) -> set[int]:
+        place = ctypes.c_void_p(pure.region_anonymous())
+        pure.account_find_or_add_card(place, limits.uuid_bytes(GPUS[0]))
+        for group in range(1, 301):
+            assert added(pure, place, Row(group, group, size, 0, 0, IMPORTER))
+        found = set()
+        for _ in range(3000):
+            pure.account_recompute(place)
+            found.add(U64.from_address((place.value or 0) + CARD_AT + USED).value)
+        pure.region_close(place)
+        return found
+
+    with ThreadPoolExecutor() as threads:
+        assert list(threads.map(sums, range(1, 5))) == [{300 * size} for size in range(1, 5)]
 
 
 def test_the_move_of_a_charge_is_never_counted_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:

@@ -11,9 +11,11 @@
  * processes are looked for at once. */
 static uint64_t reaping_interval(void) { return clock_ticks_quarter_second() / 2; }
 
-static bool is_any_orphaned(const struct region *region) {
-    for (int card = 0; card < REGION_CARDS; card++)
-        if (account_has_orphaned_memory(region, card)) return true;
+/* False where the lock cannot be had: the next measurement looks again. */
+static bool is_any_orphaned(struct region *region) {
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    for (int card = 0; locked && card < REGION_CARDS; card++)
+        if (account_has_orphaned_memory(locked, card)) return true;
     return false;
 }
 
