@@ -176,6 +176,21 @@ def test_a_program_that_is_replaced_leaves_what_others_have_taken(scene: Scene) 
     assert (scene.charged(), scene.held()) == (SIZE_MIB, SIZE_MIB)
 
 
+def test_the_next_program_s_exports_are_other_memory(scene: Scene) -> None:
+    """A program that replaces itself by `exec` keeps its pid and its start time, and numbers its exports anew."""
+    owner, importer, other = (scene.process() for _ in range(3))
+    scene.shared(owner, importer, other)
+    scene.nvml_fails()
+    program = "os.execv(sys.executable, [sys.executable, '-m', 'tests.cuda_calls.session'])"
+    assert owner(f"print(0, flush=True) or {program}") == 0
+    assert owner("start()") == 0
+    scene.export(owner, scene.make(owner, 2))
+    charged = scene.charged()
+    scene.kill(other, importer)
+    assert scene.held() == SIZE_MIB + 2
+    assert scene.charged() == charged
+
+
 def test_a_forked_child_has_no_part_in_it(scene: Scene) -> None:
     owner, importer = scene.process(), scene.process()
     scene.shared(owner, importer)

@@ -8,6 +8,7 @@
 #include "common/arithmetic.h"
 #include "container/container.h"
 #include "region/account.h"
+#include "region/identity.h"
 #include "region/region.h"
 
 /* Calls that the importing thread has open while it charges (charge/reconcile/reconcile.h). */
@@ -24,11 +25,16 @@ uint64_t memory_export_rows_key(const void *handle, size_t size) {
     return key;
 }
 
-uint64_t memory_export_rows_group(uint64_t number) {
+/* Identifies this copy of the library (driver/loading.c) in this program: each copy has numbers of its own, and so has
+ * the program that replaces this one by exec(). */
+static uint64_t own_hash(void) {
+    static const char copy;
     struct identity self = container_self();
     uint64_t process = hash_mix(hash_mix(hash_mix(1, self.pid), self.start_time), self.namespace);
-    return hash_mix(process, number) | 1;
+    return hash_mix(hash_mix(process, identity_image()), (uintptr_t)&copy);
 }
+
+uint64_t memory_export_rows_group(uint64_t number) { return hash_mix(own_hash(), number) | 1; }
 
 uint64_t memory_export_rows_physical_group(uint64_t number) {
     return memory_export_rows_group(number | 1ULL << 63); /* unlike any number of an IPC handle's chunk */
