@@ -10,11 +10,11 @@
 #define F_OFD_SETLK 37
 #endif
 
-/* Places of marks: positive numbers of a file's position, which no file is as long as. */
+/* The lowest place of a mark: beyond the end of every file, and a valid offset in one. */
 #define FIRST_MARK (1ULL << 62)
 
 /* In a line of fdinfo, "lock: 1: OFDLCK ADVISORY READ -1 00:06:4 4611686018427387909 4611686018427387909", the place is
- * so many words after the kind of the lock. */
+ * the fifth word after the kind of the lock. */
 static const char KIND[] = "OFDLCK";
 enum { WORDS_TO_PLACE = 5 };
 

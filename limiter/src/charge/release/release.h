@@ -19,8 +19,7 @@ void release_charge(int card, uint64_t bytes);
 void release_managed(int card, uint64_t bytes);
 
 /* Releases the charge of memory that was shared and ends its rows in the region at the same moment, so that memory
- * which others still have is never uncharged (region/pool_exports.h, region/memory_exports.h). The caller holds no
- * lock.
+ * which others still have is always charged (region/pool_exports.h, region/memory_exports.h). The caller holds no lock.
  */
 void release_shared(struct pending_export_end end);
 
