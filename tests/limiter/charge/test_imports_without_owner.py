@@ -16,6 +16,7 @@ from tests.limiter.conftest import MIB, Container
 
 LIMIT_MIB, CONTEXT_MIB, SIZE_MIB = 256, 20, 64
 OUT_OF_MEMORY = 2
+IS_INCOMPLETE_AT = 762112 + 4  # in a region: whether memory was shared that has no row
 
 
 @dataclass
@@ -189,6 +190,25 @@ def test_the_next_program_s_exports_are_other_memory(scene: Scene) -> None:
     scene.kill(other, importer)
     assert scene.held() == SIZE_MIB + 2
     assert scene.charged() == charged
+
+
+def test_where_rows_are_missing_freed_memory_keeps_its_charge_until_nvml_answers(scene: Scene) -> None:
+    owner, importer = scene.process(), scene.process()
+    made = scene.make(owner)
+    exported = scene.export(owner, made)
+    _, taken = scene.take(owner, exported, importer)
+    with (scene.container.folder / "region").open("r+b") as file:
+        file.seek(IS_INCOMPLETE_AT)
+        file.write(b"\1")
+    scene.nvml_fails()
+    scene.free(owner, made)
+    if scene.kind != "ipc":
+        owner(f"os.close({exported})")
+    assert owner(f"alloc({2 * LIMIT_MIB * MIB})")[0] == OUT_OF_MEMORY
+    assert (scene.charged(), scene.held()) == (SIZE_MIB, SIZE_MIB)
+    assert scene.reconciled(owner, importer) == (SIZE_MIB, SIZE_MIB)
+    scene.close(importer, taken)
+    assert scene.reconciled(owner, importer) == (0, 0)
 
 
 def test_a_forked_child_has_no_part_in_it(scene: Scene) -> None:

@@ -67,10 +67,13 @@ static bool is_incomplete(void) {
     return region && memory_exports_is_incomplete(region);
 }
 
-/* Memory without a row is charged to its importers by NVML only. Where that fails, it stays charged here, until NVML
- * answers. */
+/* Memory without a row is charged to its importers by NVML only. Where that fails, it stays charged here until NVML
+ * answers, without its mark: a marked charge is added to NVML's figure. */
 void memory_export_rows_end(uint64_t group, int card, uint64_t bytes, uint64_t managed) {
-    if (is_incomplete() && !reconcile_others()) return;
+    if (is_incomplete() && !reconcile_others()) {
+        charge_unmark_managed(card, managed);
+        return;
+    }
     release_shared((struct pending_export_end){group, card, bytes, managed, 0, END_OF_EXPORT});
     reconcile_others();
 }
