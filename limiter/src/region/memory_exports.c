@@ -27,8 +27,9 @@ struct groups {
     struct group list[REGION_MEMORY_EXPORTS];
 };
 
+/* Read once: a process of the container may write any number at any moment, without the lock. */
 static uint32_t high_of(const struct region *region) {
-    uint32_t high = region->memory_exports.high;
+    uint32_t high = __atomic_load_n(&region->memory_exports.high, __ATOMIC_RELAXED);
     return high > REGION_MEMORY_EXPORTS ? REGION_MEMORY_EXPORTS : high;
 }
 
