@@ -27,12 +27,27 @@ static uint64_t add_reference(uint64_t number, enum reference_kind kind) {
     return number;
 }
 
-bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+/* The caller holds LOCK_PHYSICAL_MEMORY. */
+static bool create(uint64_t handle, struct physical_memory memory) {
     uint64_t number = references_begin(memory);
     bool is_added = add_handle(handle, (struct handle){number, REFERENCE_MADE});
     if (!is_added) references_cancel(number);
     return is_added;
+}
+
+bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return create(handle, memory);
+}
+
+bool physical_memory_adopt(uint64_t handle, struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return create(handle, memory);
+}
+
+uint64_t physical_memory_hold_foreign(struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(references_begin(memory), REFERENCE_IMPORTED);
 }
 
 void physical_memory_retain(uint64_t handle, uint64_t address) {
@@ -48,9 +63,14 @@ void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
     if (found.number != 0 && mappings_add(address, mapping)) references_add(found.number, found.kind);
 }
 
-void physical_memory_export(uint64_t handle, int descriptor) {
+struct exported_memory physical_memory_export(uint64_t handle, int descriptor) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    references_export(handles_find(handle).number, descriptor);
+    return references_export(handles_find(handle).number, descriptor);
+}
+
+bool physical_memory_is_exported(int descriptor) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return references_exported(descriptor) != 0;
 }
 
 uint64_t physical_memory_begin_pool(void) {
