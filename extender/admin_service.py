@@ -17,7 +17,7 @@ from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
 from extender.history.recording.recorder import HistoryRecorder
-from extender.lead import leadership
+from extender.lead import leadership, scheduler_lease
 from extender.lead.leader import Leader
 from extender.settings import ExtenderSettings
 from extender.verbs.filter import Filter
@@ -87,6 +87,7 @@ def _health(seen: Observers) -> PartHealth:
         watches,
         seen.history_lag(),
         is_led=is_led,
+        why_not_led=scheduler_lease.unknown_leader(seen.scheduler_leases, *seen.settings.scheduler_lease_at),
         now_ms=seen.clocks.now_ms(),
         has_own_history=bool(seen.settings.scheduler_lease) and not seen.settings.history_url,
     )

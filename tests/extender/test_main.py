@@ -229,9 +229,10 @@ async def test_without_a_free_file_descriptor_kept_connections_are_served_and_th
         (["--tls-cert=/x"], "give all of tls-cert, tls-key and client-ca, or none"),
         (["--tls-cert=/x", "--tls-key=/x", "--client-ca=/x"], "client-names: name the certificates"),
         (["--node-policy=pack"], "binpack"),
+        (["--scheduler-lease=a/b/c"], '"a/b/c" must be NAME or NAMESPACE/NAME of a Lease'),
         (["--log-level=info", "--hitory-url=x"], "--hitory-url: there is no such option; did you mean --history-url?"),
     ],
-    ids=["open", "no address", "half of TLS", "no names", "unknown policy", "unknown option"],
+    ids=["open", "no address", "half of TLS", "no names", "unknown policy", "no lease", "unknown option"],
 )
 def test_an_invalid_setting_is_named(
     flags: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

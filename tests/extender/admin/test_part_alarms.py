@@ -14,8 +14,16 @@ NOW_MS = 1_800_000_000_000
 WELL = Lag(0, 0, 0, 0, 0, "")
 
 
-def of(*watches: WatchAge, lag: Lag | None = WELL, is_led: bool = True, has_own_history: bool = False) -> PartHealth:
-    return part_alarms.health(watches, lag, is_led=is_led, now_ms=NOW_MS, has_own_history=has_own_history)
+def of(
+    *watches: WatchAge,
+    lag: Lag | None = WELL,
+    is_led: bool = True,
+    has_own_history: bool = False,
+    why_not_led: str = "",
+) -> PartHealth:
+    return part_alarms.health(
+        watches, lag, is_led=is_led, now_ms=NOW_MS, has_own_history=has_own_history, why_not_led=why_not_led
+    )
 
 
 def test_nothing_is_wrong() -> None:
@@ -35,6 +43,7 @@ def test_a_silent_watch_makes_answers_stale() -> None:
     ("health", "severity", "reason", "words"),
     [
         (of(is_led=False), "error", "NoLeader", "no pod is bound"),
+        (of(is_led=False, why_not_led="Lease a/b cannot be read"), "error", "NoLeader", "is bound; Lease a/b cannot"),
         (of(WatchAge("pods", 1.0, 7)), "warning", "UnreadableObjects", "7 versions"),
         (of(has_own_history=True), "warning", "HistoryPerReplica", "differ from call to call"),
         (of(lag=Lag(2, 3, 0, 0, 0, "malformed", NOW_MS)), "error", "HistoryStoresNothing", "malformed; 5 records wait"),
