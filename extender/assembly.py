@@ -117,6 +117,7 @@ class Observers:
         )  # fmt: skip
         self.prices = prices.read(settings.prices) if settings.prices else Prices()
         self.is_admin_up: Callable[[], bool | None] = lambda: None  # the admin's process is made after the actors
+        self.lease_annotations = dict[str, str]()  # what the Lease of this replica says beside its holder
         self.history = Feed(history, self.cluster.objects.gpunodes, clocks.now_ms, replica)
         self.history_lag = lag.reader(history, settings.history_dir, clocks.now_ms)
         self.watches = Watches(client, jitter, self._kinds())

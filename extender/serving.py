@@ -105,7 +105,7 @@ async def _serve(
             *_drain(settings, machine),
         )
         listener = listening.listen(settings.host, settings.port)
-        admin = _admin_process(seen, leadership, recorder, machine, admin_child)
+        admin = _admin_process(seen, leadership, recorder, machine, replica.identity, admin_child)
         if admin:
             seen.is_admin_up = admin.is_running
         administering = asyncio.create_task(admin.run() if admin else _nothing())
@@ -144,6 +144,7 @@ def _leadership(seen: Observers, scheduler: SchedulerLease, replica: Replica) ->
         now=seen.clocks.now,
         predecessor=replica.predecessor,
         may_lead=scheduler.is_beside_leader,
+        annotations=lambda: seen.lease_annotations,
     )
 
 
@@ -176,10 +177,11 @@ def _admin_process(
     leadership: Leadership,
     recorder: HistoryRecorder,
     machine: EntryInputs,
+    identity: str,
     admin_child: AdminChild | None,
 ) -> AdminProcess | None:
     agent = f"vgpu-admin/{vgpu.__version__}"
-    return admin_service.admin_process(seen, leadership, recorder, machine.new_id, agent, admin_child)
+    return admin_service.admin_process(seen, leadership, recorder, machine.new_id, agent, identity, admin_child)
 
 
 async def _nothing() -> None:

@@ -1,7 +1,7 @@
 """The extender's settings: flags, or environment variables `VGPU_EXTENDER_*`."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -17,6 +17,8 @@ from vgpu.placement.policies import DefaultPolicies
 Policy = Literal[  # for an enum the command line would take the member's name
     "fragmentation", "binpack", "spread", "fgd", "topology", "power"
 ]
+
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
 
 
 class ExtenderSettings(Listening):
@@ -88,6 +90,11 @@ class ExtenderSettings(Listening):
     admin_listen: Address | Literal["off"] = Field(
         f"127.0.0.1:{names.ADMIN_PORT}",
         description="IP:PORT of the admin REST, or off; another address than loopback serves TLS, and needs admin-auth",
+    )
+    admin_advertise_address: str = Field(
+        "",
+        description="IP address or host name by which the other replicas reach this one's admin REST, to which they "
+        "relay questions about the history (default: that of admin-listen, where it is no wildcard)",
     )
     admin_auth: Literal["local", "token", "kubernetes"] = Field(
         "local",
@@ -165,6 +172,21 @@ class ExtenderSettings(Listening):
             return None
         at = listening.parse(self.admin_listen)
         return at.host, at.port
+
+    @property
+    def admin_url(self) -> str:
+        """The URL of the admin REST for other replicas; empty where it is off, or no address of it is known."""
+        if self.admin_address is None:
+            return ""
+        listened, port = self.admin_address
+        host = self.admin_advertise_address or ("" if listened in _WILDCARDS else listened)
+        scheme = "https" if self.admin_tls_cert or not loopback.is_loopback(listened) else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" if host else ""
+
+    @property
+    def has_own_history(self) -> bool:
+        """Whether this replica has a history that no other replica reads or writes."""
+        return self.history_dir is not None and not self.history_url
 
     @field_validator("scheduler_lease")
     @classmethod

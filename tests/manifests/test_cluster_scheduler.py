@@ -142,7 +142,7 @@ def test_the_values_of_the_extender_are_those_of_the_daemonset() -> None:
     container = extender(found)
     assert container["resources"]["limits"] == {"memory": "5Gi"}
     assert settings(container).history_url == "postgresql://vgpu@database/vgpu"
-    assert container["env"] == [{"name": "PGPASSWORD", "value": "x"}]
+    assert container["env"][-1] == {"name": "PGPASSWORD", "value": "x"}
 
 
 @pytest.mark.parametrize("kind", ["podMonitors", "serviceMonitors"])
