@@ -17,7 +17,7 @@ from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
 from extender.history.recording.recorder import HistoryRecorder
-from extender.lead import admin_address, leadership
+from extender.lead import admin_address, leadership, scheduler_lease
 from extender.lead.admin_address import AdminAddress, LeadingReplica
 from extender.lead.leader import Leader
 from extender.settings import ExtenderSettings
@@ -107,6 +107,7 @@ def _health(seen: Observers, identity: str) -> PartHealth:
         watches,
         seen.history_lag(),
         is_led=is_led,
+        why_not_led=scheduler_lease.unknown_leader(seen.scheduler_leases, *seen.settings.scheduler_lease_at),
         now_ms=seen.clocks.now_ms(),
         is_history_out_of_reach=settings.has_own_history and is_led_by_another and has_no_way,
     )

@@ -94,7 +94,7 @@ async def _serve(
     async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         seen = assembly.Observers(client, settings, clocks, machine.random, recorder, replica.identity)
         log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
-        scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
+        scheduler = SchedulerLease(seen.scheduler_leases, *settings.scheduler_lease_at, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)
         late = (

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from vgpu.adapters import listening
 from vgpu.adapters.settings import Address, Listening
-from vgpu.domain import loopback, names
+from vgpu.domain import loopback, names, object_names
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.identifiers import Namespace
@@ -70,8 +70,8 @@ class ExtenderSettings(Listening):
     )
     scheduler_lease: str = Field(
         "",
-        description="Lease of the kube-schedulers: with several replicas, only the extender beside the leading"
-        " kube-scheduler binds (default: no other replica)",
+        description="Lease of the kube-schedulers, NAME in the namespace of the Leases or NAMESPACE/NAME: with several "
+        "replicas, only the extender beside the leading kube-scheduler binds (default: no other replica)",
     )
     uninvited: Literal["report", "evict"] = Field(
         "report",
@@ -150,6 +150,12 @@ class ExtenderSettings(Listening):
         }
 
     @property
+    def scheduler_lease_at(self) -> tuple[Namespace, str]:
+        """Namespace and name of the kube-schedulers' Lease; the name is empty where none is followed."""
+        namespace, _, name = self.scheduler_lease.rpartition("/")
+        return Namespace(namespace) if namespace else self.namespace, name
+
+    @property
     def allowed_clients(self) -> tuple[str, ...]:
         """The names of clients that may call the verbs under mutual TLS."""
         return tuple(name for listed in self.client_names.split(",") if (name := listed.strip()))
@@ -181,6 +187,18 @@ class ExtenderSettings(Listening):
     def has_own_history(self) -> bool:
         """Whether this replica has a history that no other replica reads or writes."""
         return self.history_dir is not None and not self.history_url
+
+    @field_validator("scheduler_lease")
+    @classmethod
+    def _names_a_lease(cls, text: str) -> str:
+        namespace, slash, name = text.rpartition("/")
+        is_placed = object_names.is_label(namespace) or not slash
+        if text and not (is_placed and object_names.is_subdomain(name)):
+            raise ValueError(
+                f'"{text}" must be NAME or NAMESPACE/NAME of a Lease, such as vgpu-scheduler or '
+                "kube-system/kube-scheduler"
+            )
+        return text
 
     @model_validator(mode="after")
     def _admin_is_guarded(self) -> Self:

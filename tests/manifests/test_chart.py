@@ -36,6 +36,7 @@ def normalized(text: str) -> dict[chart.Key, JsonObject]:
     [
         ("base", {}),
         ("overlays/without-toolkit", {"deviceplugin": {"toolkit": False}}),
+        ("overlays/cluster-scheduler", {"scheduler": {"mode": "cluster"}}),
         ("overlays/cert-manager", {"webhook": {"certificates": {"mode": "cert-manager"}}}),
         (
             "overlays/prometheus-operator",
@@ -114,7 +115,9 @@ def difference(before: str, after: str) -> str:
         ({"scheduler": {"mode": "none"}}, "scheduler/mode"),
         ({"scheduler": {"mode": "cluster", "name": "vgpu-scheduler"}}, "nothing runs under the name vgpu-scheduler"),
         ({"scheduler": {"name": "default-scheduler"}}, "needs a name of its own"),
+        ({"scheduler": {"mode": "cluster", "lease": "a/b/c"}}, "scheduler/lease"),
         ({"scheduler": {"replicas": 0}}, "scheduler/replicas"),
+        ({"extender": {"nodeSelector": {"node-role.kubernetes.io/control-plane": True}}}, "extender/nodeSelector"),
         ({"scheduler": {"tolerations": [{"operator": "exists"}]}}, "scheduler/tolerations/0/operator"),
         ({"webhook": {"resources": {"limits": {"memory": "lots"}}}}, "webhook/resources/limits/memory"),
         ({"webhook": {"certificates": {"mode": "existing"}}}, "webhook/certificates/caBundle"),
@@ -144,27 +147,29 @@ def test_gpu_pods_get_the_name_of_the_scheduler_that_asks_the_extender(values: d
     (webhook,) = found["Deployment", "vgpu-system", "vgpu-webhook"]["spec"]["template"]["spec"]["containers"]
     written = [arg.partition("=")[2] for arg in webhook["args"] if arg.startswith("--scheduler-name=")]
     assert (written or [names.SCHEDULER]) == [name]
-    policy = json.dumps(found["ValidatingAdmissionPolicy", "", "vgpu-pods"])
-    assert set(re.findall(r"schedulerName.orValue\(''\) == '([\w-]+)'", policy)) == {name}
+    variables = found["ValidatingAdmissionPolicy", "", "vgpu-pods"]["spec"]["variables"]
+    assert [variable["expression"] for variable in variables if variable["name"] == "scheduler"] == [f"'{name}'"]
     configs = [obj["data"] for (_, _, object_), obj in found.items() if object_.startswith("vgpu-scheduler-config-")]
     runs = [re.findall(r"schedulerName: (\S+)", config["scheduler-config.yaml"]) for config in configs]
     assert runs == ([] if values.get("mode") == "cluster" else [[name]])
 
 
-def test_the_admin_rest_is_reached_beside_any_scheduler() -> None:
-    """The Service selects the extender's pods by a label of their own, in every mode, and no pod of another part."""
-    found = chart.objects(chart.rendered())
+@pytest.mark.parametrize(("mode", "workload"), [("second", "vgpu-scheduler"), ("cluster", "vgpu-extender")])
+def test_the_admin_rest_and_the_metrics_are_found_beside_any_scheduler(mode: str, workload: str) -> None:
+    """The Service and the monitor select the extender's pods by a label of their own, and no pod of another part."""
+    found = chart.objects(
+        chart.rendered({"scheduler": {"mode": mode}, "monitoring": {"podMonitors": {"enabled": True}}})
+    )
     selector = found["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"]
     labels = {
         name: obj["spec"]["template"]["metadata"]["labels"]
         for (kind, _, name), obj in found.items()
         if kind in ("Deployment", "DaemonSet")
     }
-    assert [name for name, own in labels.items() if selector.items() <= own.items()] == ["vgpu-scheduler"]
+    assert [name for name, own in labels.items() if selector.items() <= own.items()] == [workload]
     assert not {"app.kubernetes.io/name"} & selector.keys()
-    beside = chart.objects(chart.rendered({"scheduler": {"mode": "cluster"}}))
-    assert beside["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"] == selector
-    assert ", ".join(f"{key}: {value}" for key, value in selector.items()) in (MANIFESTS / "README.md").read_text()
+    monitor = found["PodMonitor", "vgpu-system", "vgpu-scheduler"]
+    assert monitor["spec"]["selector"]["matchLabels"] == selector
 
 
 def test_every_value_has_a_schema_and_a_comment() -> None:

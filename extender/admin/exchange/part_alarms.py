@@ -53,11 +53,18 @@ HEALTHY: Final = PartHealth()
 
 
 def health(
-    watches: Iterable[WatchAge], lag: Lag | None, *, is_led: bool, now_ms: int, is_history_out_of_reach: bool = False
+    watches: Iterable[WatchAge],
+    lag: Lag | None,
+    *,
+    is_led: bool,
+    now_ms: int,
+    is_history_out_of_reach: bool = False,
+    why_not_led: str = "",
 ) -> PartHealth:
     """Return what is wrong with the extender.
 
-    `lag` is None where no history is kept. `is_led` says whether a replica holds the Lease of the one that binds.
+    `lag` is None where no history is kept. `is_led` says whether a replica holds the Lease of the one that binds,
+    `why_not_led` what keeps every replica from it, as far as that is known.
     `is_history_out_of_reach`: the history is another replica's, which has published no address.
     """
     known = list(watches)
@@ -79,7 +86,8 @@ def health(
         if watch.unreadable
     ]  # fmt: skip
     if not is_led:
-        alarms.append(PartAlarm("error", "extender", "NoLeader", "no replica holds the Lease: no pod is bound"))
+        detail = "; ".join(filter(None, ("no replica holds the Lease: no pod is bound", why_not_led)))
+        alarms.append(PartAlarm("error", "extender", "NoLeader", detail))
     alarms += _of_history(lag, now_ms) if lag is not None else ()
     if is_history_out_of_reach:
         alarms.append(PartAlarm("warning", "history", "HistoryOutOfReach", OUT_OF_REACH))

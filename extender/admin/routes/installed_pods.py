@@ -12,7 +12,7 @@ from vgpu.domain.identifiers import Namespace
 TIMEOUT_S: Final = 5.0
 SELECTORS: Final = (
     "app.kubernetes.io/name in (vgpu-scheduler, vgpu-webhook)",
-    # Beside the cluster's own scheduler the administrator names the extender's pod (manifests/README.md).
+    # Beside the cluster's own scheduler the extender is a DaemonSet.
     "app.kubernetes.io/component=extender",
 )
 MOST: Final = 100  # pods by each selector

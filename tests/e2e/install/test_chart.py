@@ -38,6 +38,8 @@ CA: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/vgpu-webhook-ca"
 class ChartCluster(PodCluster):
     """A cluster whose nodes have the images of this checkout under two tags, as of two versions."""
 
+    transcript = TRANSCRIPT
+
     def archives(self) -> list[Path]:
         archive = self.work / "other.tar"
         with tempfile.TemporaryDirectory(dir=self.work) as scratch:
@@ -55,7 +57,7 @@ class ChartCluster(PodCluster):
             command, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             cwd=binaries.REPOSITORY, timeout=300,
         )  # fmt: skip
-        with TRANSCRIPT.open("a") as file:
+        with self.transcript.open("a") as file:
             file.write(f"$ {program} {' '.join(arguments)}\n{done.stdout}({done.returncode})\n\n")
         return done
 

@@ -20,10 +20,19 @@ WELL = Lag(0, 0, 0, 0, 0, "")
 
 
 def of(
-    *watches: WatchAge, lag: Lag | None = WELL, is_led: bool = True, is_history_out_of_reach: bool = False
+    *watches: WatchAge,
+    lag: Lag | None = WELL,
+    is_led: bool = True,
+    is_history_out_of_reach: bool = False,
+    why_not_led: str = "",
 ) -> PartHealth:
     return part_alarms.health(
-        watches, lag, is_led=is_led, now_ms=NOW_MS, is_history_out_of_reach=is_history_out_of_reach
+        watches,
+        lag,
+        is_led=is_led,
+        now_ms=NOW_MS,
+        is_history_out_of_reach=is_history_out_of_reach,
+        why_not_led=why_not_led,
     )
 
 
@@ -43,6 +52,7 @@ def test_a_silent_watch_makes_answers_stale() -> None:
     ("health", "severity", "reason", "words"),
     [
         (of(is_led=False), "error", "NoLeader", "no pod is bound"),
+        (of(is_led=False, why_not_led="Lease a/b cannot be read"), "error", "NoLeader", "is bound; Lease a/b cannot"),
         (of(WatchAge("pods", 1.0, 7)), "warning", "UnreadableObjects", "7 versions"),
         (of(is_history_out_of_reach=True), "warning", "HistoryOutOfReach", "--admin-advertise-address"),
         (of(lag=Lag(2, 3, 0, 0, 0, "malformed", NOW_MS)), "error", "HistoryStoresNothing", "malformed; 5 records wait"),

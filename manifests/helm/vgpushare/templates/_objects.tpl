@@ -77,7 +77,8 @@ without an Event, so what cannot work is refused.
 {{- $template := .workload.spec.template -}}{{- $pod := $template.spec -}}
 {{- $own := $template.metadata.labels -}}
 {{- $_ := set $template.metadata "labels" (merge (dict) $own $root.Values.podLabels) -}}
-{{- $_ := set $template.metadata "annotations" (merge (dict) $values.podAnnotations $template.metadata.annotations) -}}
+{{- $annotations := merge (dict) $values.podAnnotations ($template.metadata.annotations | default dict) -}}
+{{- if $annotations -}}{{- $_ := set $template.metadata "annotations" $annotations -}}{{- end -}}
 {{- $_ := set $pod "serviceAccountName" .account.name -}}
 {{- $_ := set $pod "priorityClassName" $values.priorityClassName -}}
 {{- if $values.nodeSelector -}}{{- $_ := set $pod "nodeSelector" $values.nodeSelector -}}{{- else -}}{{- $_ := unset $pod "nodeSelector" -}}{{- end -}}
@@ -106,6 +107,12 @@ without an Event, so what cannot work is refused.
 {{- if ne .root.Release.Namespace "vgpu-system" -}}{{- $args = append $args (printf "--namespace=%s" .root.Release.Namespace) -}}{{- end -}}
 {{- $_ := set .container "args" $args -}}
 {{- if .values.env -}}{{- $_ := set .container "env" (concat (.container.env | default list) .values.env) -}}{{- end -}}
+{{- end -}}
+
+{{/* What the cluster's own kube-scheduler needs in its configuration: that of the second one without what is its own. */}}
+{{- define "vgpushare.clusterSchedulerConfig" -}}
+{{- $config := .Files.Get "files/base/scheduler-config.yaml" | fromYaml -}}
+{{- pick $config "percentageOfNodesToScore" "extenders" | toYaml -}}
 {{- end -}}
 
 {{/* The name of the kube-scheduler's configuration: another content has another name, so that the pods change with it. */}}
