@@ -14,6 +14,8 @@ from tests.contract import repository
 from tests.contract.named_identifiers import SPAN, WORD, Code, code_words, named_identifiers
 from tests.contract.prose import prose
 
+pytestmark = pytest.mark.timeout(240)  # the fixture reads every file of the project: 15 s on an idle machine
+
 NO_CODE = re.compile(r"\.(png|svg|pem|sum|lock)$|^benchmarks/results/|^LICENSE$")
 FROM_CODE = (
     "docs/reference.md",
