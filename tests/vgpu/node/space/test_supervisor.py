@@ -1,6 +1,8 @@
 """The supervisor with simulated daemons: members come and go, and each of its processes is killed."""
 
+import contextlib
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -30,6 +32,14 @@ logging.basicConfig(level=logging.INFO)
 space, program = map(Path, sys.argv[1:])
 asyncio.run(Supervisor(SpaceDirectories(space), program, os.environ, time.monotonic).run())
 """
+FIRST = """
+import os, sys, time
+from vgpu.adapters import first_process
+from vgpu.adapters.child_process import Restarts
+from vgpu.pacing.back_off import BackOff
+restarts = Restarts(BackOff(first_s=0.1, longest_s=1), steady_s=60)
+first_process.keep_running(sys.argv[1:], os.environ, restarts, lambda end, pause_s: None, time.monotonic)
+"""
 MEMBER = "allocation-1"
 RPC_FAILURE, TERMINATED = 806, 810
 
@@ -42,11 +52,11 @@ class Node:
         self.directories = SpaceDirectories(space)
         self.supervisor = self.start()
 
-    def start(self) -> subprocess.Popen[str]:
-        """Start a supervisor."""
+    def start(self, *before: str) -> subprocess.Popen[str]:
+        """Start a supervisor, by the command `before` if there is one."""
         program = str(self.world.bin / mps.CONTROL)
         arguments = (sys.executable, "-c", PROGRAM, str(self.space), program)
-        return self.world.start(*arguments, PYTHONPATH=str(build.ROOT))
+        return self.world.start(*before, *arguments, PYTHONPATH=str(build.ROOT))
 
     def group(self, name: str, card: int = 0) -> GroupOnCard:
         """A group of the namespace `team` on a card."""
@@ -148,6 +158,25 @@ def test_daemons_and_clients_go_on_when_the_supervisor_is_killed_and_the_next_on
     assert works(client) == 0
 
 
+def test_a_killed_supervisor_is_replaced_in_its_container_and_no_process_stays_as_a_zombie(node: Node) -> None:
+    node.supervisor.kill()
+    first = node.start(sys.executable, "-c", FIRST)
+    of, children = node.group("models"), Path(f"/proc/{first.pid}/task/{first.pid}/children")
+    node.join(of)
+    (supervisor,) = map(int, children.read_text().split())
+    client, daemon = node.client(of), node.daemon(of)
+    os.kill(supervisor, signal.SIGKILL)
+    eventually(lambda: str(supervisor) not in children.read_text().split() and len(children.read_text().split()) == 2)
+    assert str(daemon) in children.read_text().split()
+    assert works(client) == 0
+    os.kill(daemon, signal.SIGKILL)
+    eventually(lambda: len(children.read_text().split()) == 1)
+    eventually(lambda: node.pids(of, servers=False) not in ([], [daemon]) and node.directories.is_ready(of))
+    assert works(node.client(of)) == 0
+    first.terminate()
+    assert first.wait(5) == 0
+
+
 def test_nothing_counts_as_served_when_the_supervisor_starts(node: Node) -> None:
     of = node.group("models")
     node.join(of)
@@ -229,3 +258,49 @@ def test_a_daemon_that_does_not_answer_is_replaced_and_delays_no_other_group(nod
     eventually(lambda: node.directories.is_ready(of), within_s=15)
     assert node.daemon(of) != before
     assert works(node.client(of)) == 0
+
+
+def signalled(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def happens(node: Node, what: str, of: GroupOnCard, allocation: str) -> None:
+    """One event in the life of a group."""
+    match what:
+        case "add":
+            node.directories.add_member(of, allocation)
+        case "remove":
+            node.directories.remove_member(of, allocation)
+        case "daemon killed" | "server killed":
+            signalled(node.pids(of, servers=what == "server killed"), signal.SIGKILL)
+        case "daemon stopped":
+            signalled(node.pids(of, servers=False), signal.SIGSTOP)
+        case "client":
+            pipe = {"CUDA_MPS_PIPE_DIRECTORY": str(node.directories.pipe(of))}
+            node.world.start(str(node.world.bin / "gpuprobe"), "--hold", "0", "alloc", "1", **pipe)
+        case _:
+            node.supervisor.kill()
+            node.supervisor.wait()
+            node.supervisor = node.start()
+
+
+EVENTS = ("add", "add", "remove", "daemon killed", "server killed", "daemon stopped", "client", "supervisor killed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_groups_with_members_are_served_at_the_end_and_no_others(node: Node, seed: int) -> None:
+    """Random members, kills and stops of every process, and supervisors, each a moment after the one before."""
+    chance = random.Random(seed)
+    groups = [node.group("one"), node.group("two"), node.group("one", card=1)]
+    for _ in range(40):
+        happens(node, chance.choice(EVENTS), chance.choice(groups), chance.choice(("a", "b")))
+        time.sleep(chance.uniform(0, 0.2))
+    wanted = node.directories.wanted()
+    time.sleep(3)  # in which it is noticed that a daemon does not answer
+    eventually(lambda: node.directories.ready() == wanted, within_s=30)
+    assert {of for of in groups if node.pids(of, servers=False)} == wanted
+    assert [works(node.client(of)) for of in wanted] == [0] * len(wanted)
+    assert not [of for of in groups if of not in wanted and node.pids(of, servers=True)]
