@@ -24,9 +24,8 @@ UNIT = 10 * US
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     out = tmp_path_factory.mktemp("timeline") / "libtimeline.so"
-    subprocess.run(
-        build.compile_command(out, [build.SOURCES / "hardware" / "timeline.c"], "-shared", "-fPIC"), check=True
-    )
+    sources = [build.SOURCES / "hardware" / f"{name}.c" for name in ("timeline", "timeline_clients", "timeline_queue")]
+    subprocess.run(build.compile_command(out, sources, "-shared", "-fPIC"), check=True)
     loaded = ctypes.CDLL(str(out))
     for name in ("submit", "mark", "passed", "earliest", "wait"):
         getattr(loaded, f"timeline_{name}").restype = U64
