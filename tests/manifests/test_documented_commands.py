@@ -1,4 +1,4 @@
-"""Documented commands for administrators find their objects with either kube-scheduler: the second, or the cluster's."""
+"""Documented commands of administrators name what exists with either kube-scheduler."""
 
 import re
 from collections.abc import Mapping
@@ -65,3 +65,58 @@ def at(value: Json | list[Json] | str | None, place: str) -> str:
         elif isinstance(value, Mapping):
             value = value.get(name)
     return "" if value is None else str(value)
+
+
+CHANGED = re.split(r"^## ", TEXTS[MANIFESTS / "README.md"], flags=re.MULTILINE)
+KINDS = {
+    "deployment": "Deployment", "daemonset": "DaemonSet", "poddisruptionbudget": "PodDisruptionBudget",
+    "networkpolicy": "NetworkPolicy", "serviceaccount": "ServiceAccount", "secret": "Secret", "role": "Role",
+    "rolebinding": "RoleBinding", "clusterrolebinding": "ClusterRoleBinding",
+}  # fmt: skip
+CONFIG = ("ConfigMap", "vgpu-system", "vgpu-scheduler-config-")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "block"),
+    [
+        ("base", "overlays/cluster-scheduler", 0),
+        ("overlays/cluster-scheduler", "base", 1),
+        ("base", "overlays/cert-manager", 2),
+    ],
+)
+def test_what_apply_leaves_behind_is_deleted_by_the_documented_commands(before: str, after: str, block: int) -> None:
+    """`kubectl apply` prunes nothing. Leases are no objects of the manifests: kube-scheduler makes its own."""
+    left = keys(before) - keys(after)
+    (section,) = [text for text in CHANGED if text.startswith("Change a choice later\n")]
+    commands = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)[block]
+    assert {deleted for line in commands.splitlines() for deleted in deleted_by(line) if deleted[0] != "lease"} == left
+
+
+def keys(folder: str) -> set[chart.Key]:
+    """The objects of a kustomization; the hash in the name of the scheduler's configuration is left out."""
+    found = chart.objects(chart.kustomized(MANIFESTS / folder))
+    return {(kind, namespace, re.sub(r"(-config-)\w{10}$", r"\1", name)) for kind, namespace, name in found}
+
+
+def deleted_by(line: str) -> list[chart.Key]:
+    """The objects that a command deletes."""
+    if (
+        line
+        == f"kubectl delete -n {CONFIG[1]} $(kubectl get -n {CONFIG[1]} configmaps -o name | grep scheduler-config-)"
+    ):
+        return [CONFIG]
+    words = line.partition(" #")[0].split()
+    assert words[:2] == ["kubectl", "delete"], line
+    words = [word for word in words[2:] if not word.startswith("--")]
+    namespace = words[1] if words[0] == "-n" else ""
+    kinds, *named = words[2:] if namespace else words
+    return [(KINDS.get(kind, kind), namespace, name) for kind in kinds.split(",") for name in named]
+
+
+def test_a_documented_upgrade_keeps_the_earlier_values() -> None:
+    """Helm drops the earlier values where one is set; --reuse-values would lack the defaults of a newer chart."""
+    upgrades = [found for text in TEXTS.values() for found in re.findall(r"`(helm upgrade[^`]*)`", text)]
+    assert len(upgrades) >= 3
+    for command in upgrades:
+        assert "vgpushare CHART -n vgpu-system" in command
+        assert ("--set" in command) == ("--reset-then-reuse-values" in command), command
