@@ -30,6 +30,7 @@ OTHERS = {
     ),
     *(
         "restorecon",
+        "sed",
         "semanage",
         "skopeo",
         "sleep",
