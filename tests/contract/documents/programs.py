@@ -23,6 +23,7 @@ OTHERS = {
         "grep",
         "head",
         "helm",
+        "kubeadm",
         "nice",
         "nsenter",
         "oc",
