@@ -96,7 +96,6 @@ def test_nothing_of_the_second_scheduler_is_left() -> None:
         ("platform-system/kube-scheduler", ["platform-system/kube-scheduler"],
          [("platform-system", "kube-scheduler")]),
         (f"{names.NAMESPACE}/mine", [f"{names.NAMESPACE}/mine"], []),
-        ("mine", ["mine"], []),
         ("", [], []),
     ],
 )  # fmt: skip
@@ -149,6 +148,11 @@ def test_the_values_of_the_extender_are_those_of_the_daemonset() -> None:
 def test_a_prometheus_that_is_wanted_reaches_the_metrics(kind: str) -> None:
     found = rendered({"monitoring": {kind: {"enabled": True}}})
     assert settings(extender(found[DAEMON_SET]["spec"]["template"])).metrics_listen == "[::]:9874"
+
+
+def test_a_prometheus_of_your_own_reaches_the_metrics_where_extra_arguments_open_them() -> None:
+    values = {"extender": {"extraArgs": ["--metrics-listen=[::]:9999"]}, "monitoring": {"rules": {"enabled": True}}}
+    assert settings(extender(rendered(values)[DAEMON_SET]["spec"]["template"])).metrics_listen == "[::]:9999"
 
 
 def test_the_documents_print_the_configuration_of_the_second_scheduler() -> None:

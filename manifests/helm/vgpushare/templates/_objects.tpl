@@ -109,6 +109,22 @@ without an Event, so what cannot work is refused.
 {{- if .values.env -}}{{- $_ := set .container "env" (concat (.container.env | default list) .values.env) -}}{{- end -}}
 {{- end -}}
 
+{{/*
+Puts a part's extraVolumes into its pod, in place of those with the same name, and its extraVolumeMounts into its container.
+The container's user may write them (fsGroup). Arguments: pod, container, values. Returns nothing.
+*/}}
+{{- define "vgpushare.volumes" -}}
+{{- $extra := .values.extraVolumes -}}
+{{- if $extra -}}
+{{- $names := list -}}{{- range $extra -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $kept := list -}}
+{{- range .pod.volumes -}}{{- if not (has .name $names) -}}{{- $kept = append $kept . -}}{{- end -}}{{- end -}}
+{{- $_ := set .pod "volumes" (concat $kept $extra) -}}
+{{- $_ := set .pod.securityContext "fsGroup" .pod.securityContext.runAsGroup -}}
+{{- end -}}
+{{- $_ := set .container "volumeMounts" (concat .container.volumeMounts .values.extraVolumeMounts) -}}
+{{- end -}}
+
 {{/* What the cluster's own kube-scheduler needs in its configuration: that of the second one without what is its own. */}}
 {{- define "vgpushare.clusterSchedulerConfig" -}}
 {{- $config := .Files.Get "files/base/scheduler-config.yaml" | fromYaml -}}
