@@ -91,7 +91,9 @@ def _add_version(app: typer.Typer, environment: Mapping[str, str], home: Path) -
     def version(
         server: Annotated[
             bool,
-            typer.Option("--server", help="also of each part in the cluster; exit code 1: one has another version"),
+            typer.Option(
+                "--server", help="also of each part in the cluster; exit code 1: another version (a checkout has none)"
+            ),
         ] = False,
         url: Annotated[
             str | None, typer.Argument(metavar="[URL]", help="with --server: the admin REST, as other commands take it")
