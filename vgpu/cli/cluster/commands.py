@@ -80,8 +80,10 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
                         typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
                 return
             rows = _named(kind, session.rows(kind, query), names)
-            _found(names, rows, query.get("namespace"))
-            session.show(rows, TABLES[kind.plural], output)
+            missing = [name for name in names or () if not any(_has_name(kind, row, name) for row in rows)]
+            if rows or not missing:
+                session.show(rows, TABLES[kind.plural], output)
+            _refuse_missing(missing, query.get("namespace"))
 
         outcome.or_fail("get", show)
 
@@ -105,19 +107,20 @@ def _query(
 def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
     if kind.plural != "gpus" or not names:
         return rows
-    return [
-        row
-        for row in rows
-        if any(
-            row["uuid"].startswith(name) or name == f"{row['node']}/{row['index']}" for name in map(without_kind, names)
-        )
-    ]
+    return [row for row in rows if any(_has_name(kind, row, name) for name in names)]
 
 
-def _found(names: list[str] | None, rows: list[dict[str, Any]], namespace: str | None) -> None:
-    if names and not rows:
+def _has_name(kind: ResourceKind, row: dict[str, Any], name: str) -> bool:
+    if kind.plural != "gpus":
+        return bool(row["name"] == name)
+    name = without_kind(name)
+    return bool(row["uuid"].startswith(name)) or name == f"{row['node']}/{row['index']}"
+
+
+def _refuse_missing(missing: list[str], namespace: str | None) -> None:
+    if missing:
         where = f" in namespace {namespace}" if namespace else ""
-        raise CommandFailed(f"{', '.join(names)}: not found{where}", NOT_FOUND)
+        raise CommandFailed(f"{', '.join(missing)}: not found{where}", NOT_FOUND)
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:

@@ -64,6 +64,16 @@ def test_a_list_of_one_namespace_says_so_unless_it_was_asked_for(server: Server,
     assert (code, "none: not found in namespace default" in output) == (3, True), output
 
 
+@pytest.mark.parametrize(
+    ("names", "found"), [(("gpus", "node-1/0"), "GPU-00000000-aaaa"), (("nodes", "node-1"), "node-1")]
+)
+def test_a_name_that_is_missing_beside_one_that_is_found_is_named(
+    server: Server, names: tuple[str, ...], found: str
+) -> None:
+    code, output = run("get", *names, "none", "-o", "wide", "--server", server.url)
+    assert (code, found in output, output.splitlines()[-1]) == (3, True, "vgpu get: none: not found"), output
+
+
 def test_a_token_of_a_credential_plugin(server: Server, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     plugin.write_text('#!/bin/sh\necho "{\\"status\\": {\\"token\\": \\"from-$NAME\\"}}"\n')
