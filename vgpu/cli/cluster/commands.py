@@ -19,12 +19,15 @@ from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, document_text
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.domain import object_names
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards import ownership
 from vgpu.domain.identifiers import NodeName
+from vgpu.domain.problem import clipped
 from vgpu.placement.policies import DefaultPolicies
 
 PEOPLE = (Format.TABLE, Format.WIDE)
@@ -142,12 +145,18 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             if kind.plural == "gpus":
                 return describing.gpu(_gpu(session, name))
             if kind.plural == "nodes":
+                _check_node(name)
                 return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
-            where = namespace or session.namespace
-            row = session.rest.get(f"/pods/{where}/{name}")
-            return describing.pod(row, _right_sizes(session, where, name))
+            pod = PodAddress.parse(without_kind(name), namespace or session.namespace)
+            row = session.rest.get(f"/pods/{pod.namespace}/{pod.name}")
+            return describing.pod(row, _right_sizes(session, pod.namespace, pod.name))
 
         typer.echo(outcome.or_fail("describe", show), nl=False)
+
+
+def _check_node(name: str) -> None:
+    if not object_names.is_subdomain(name):
+        raise CommandFailed(f"{clipped(name)!r} is no name of a node", WRONG_USAGE)
 
 
 def _gpu(session: RestSession, name: str) -> dict[str, Any]:
@@ -188,14 +197,13 @@ def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoi
         if output in (Format.CSV, Format.NAME):
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", chosen)
-        named, _, name = without_kind(pod).rpartition("/")
-        where = named or namespace or session.namespace
 
         def asked() -> Any:
+            named = PodAddress.parse(without_kind(pod), namespace or session.namespace)
             try:
-                return session.rest.get(f"/pods/{where}/{name}/explain", {"nodes": nodes})
+                return session.rest.get(f"/pods/{named.namespace}/{named.name}/explain", {"nodes": nodes})
             except CommandFailed as error:
-                said = look_up(chosen, where, name) if error.code == NOT_FOUND else ""
+                said = look_up(chosen, named.namespace, named.name) if error.code == NOT_FOUND else ""
                 raise CommandFailed(said or str(error), error.code) from error
 
         found = outcome.or_fail("explain", asked)
