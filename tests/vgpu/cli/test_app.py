@@ -120,6 +120,9 @@ def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFi
         (["--gpu-mem", "8192B", "true"], 2, "not an amount of memory: '8192B'; write 8Gi"),
         (["--gpu-mem", "0", "true"], 2, "'0' would refuse every allocation"),
         (["--gpu-mem", "999999Gi", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "99999999999999999999Gi", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "99999999999999999999.5", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "9999999999Ki", "true"], 2, "not an amount of memory"),  # 9 TiB, with more digits than are read
         (["--gpu-mem", "4Gi", "--compute-policy", "fixed", "true"], 2, "give the cores too, in percent"),
         (["--gpu-cores", "101", "true"], 2, "--gpu-cores"),
         (["--gpu-mem", "4Gi", "--compute-policy", "greedy", "true"], 2, "greedy"),
