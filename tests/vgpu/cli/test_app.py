@@ -140,6 +140,18 @@ def test_vgpu_run_inside_vgpu_run_is_refused() -> None:
     assert (code, "limited already" in output) == (125, True)
 
 
+@pytest.mark.parametrize("word", ["history", "histroy", "events"])
+def test_a_word_of_the_documents_that_is_no_command_says_what_to_use(word: str) -> None:
+    code, output = run(word)
+    said = " ".join(output.replace("│", " ").split())
+    assert code == 2
+    assert f"No such command '{word}': the history is shown by `vgpu usage` (hours and cost), `vgpu rightsize`" in said
+
+
+def test_a_misspelled_command_is_suggested() -> None:
+    assert "No such command 'rightsiz'. Did you mean 'rightsize'?" in run("rightsiz")[1]
+
+
 def test_without_a_command_help_is_shown() -> None:
     code, output = run()
     assert (code, "run" in output) == (2, True)

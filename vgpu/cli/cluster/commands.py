@@ -265,13 +265,20 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
     @options.which_cluster()
     def cordon_(
         gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
+        output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
         session = opened(verb, chosen)
-        for gpu in gpus:
-            row = outcome.or_fail(verb, partial(_cordon, session, gpu, verb))
-            typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
+        changed = []
+        try:
+            for gpu in gpus:
+                changed.append(row := outcome.or_fail(verb, partial(_cordon, session, gpu, verb)))
+                if output in PEOPLE:
+                    typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
+        finally:  # also of those before one that failed
+            if changed and output not in PEOPLE:
+                session.show(changed, TABLES["gpus"], output)
 
 
 def _cordon(session: RestSession, name: str, verb: str) -> dict[str, Any]:
