@@ -1,46 +1,22 @@
 """The clients of an MPS server on a card's time line, in virtual time: they work at the same moment."""
 
 import ctypes
-import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simgpu import build
+from tests.simgpu.card_timeline import HANDOVER, MS, SLICE, START, US, CardTimeline
 
 pytestmark = pytest.mark.slow
 
-US = 1000
-MS = 1000 * US
-SLICE, SWITCH, HANDOVER = 2 * MS, 530 * US, 200 * US
-ROOM = 4 << 20  # a Timeline and more
-START = 1000 * MS
-U64 = ctypes.c_uint64
 
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    out = tmp_path_factory.mktemp("timeline") / "libtimeline.so"
-    sources = [build.SOURCES / "hardware" / f"{name}.c" for name in ("timeline", "timeline_clients", "timeline_queue")]
-    subprocess.run(build.compile_command(out, sources, "-shared", "-fPIC"), check=True)
-    loaded = ctypes.CDLL(str(out))
-    for name in ("submit", "passed", "earliest"):
-        getattr(loaded, f"timeline_{name}").restype = U64
-    return loaded
-
-
-class Card:
+class Card(CardTimeline):
     """A card at time START with a server and no work."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        self._room = ctypes.create_string_buffer(ROOM)
-        self.until(0)
+    def __init__(self, timeline: ctypes.CDLL) -> None:
+        super().__init__(timeline)
         self.server = self._call("open_server", 1)
-
-    def _call(self, name: str, *arguments: int) -> int:
-        return int(getattr(self._library, f"timeline_{name}")(self._room, *map(U64, arguments)))
 
     def until(self, now: int) -> None:
         self._call("advance", START + now)
@@ -64,23 +40,10 @@ class Card:
         self._call("set_fill", queue, fills)
         return queue
 
-    def close(self, queue: int) -> None:
-        self._call("close", queue)
-
-    def submit(self, queue: int, ns: int) -> int:
-        return self._call("submit", queue, ns)
-
-    def passed(self, queue: int, position: int) -> int:
-        """ns since START; 0 = not yet."""
-        return max(0, self._call("passed", queue, position) - START)
-
-    def earliest(self, queue: int, position: int) -> int:
-        return self._call("earliest", queue, position) - START
-
 
 @pytest.fixture
-def card(library: ctypes.CDLL) -> Card:
-    return Card(library)
+def card(timeline: ctypes.CDLL) -> Card:
+    return Card(timeline)
 
 
 def ends(card: Card, *works: tuple[int, int]) -> list[int]:
@@ -170,10 +133,10 @@ WORKS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5), st.integers(1,
 
 
 def _passed(
-    library: ctypes.CDLL, clients: list[tuple[int, int]], works: list[tuple[int, int, int]], looks: list[int]
+    timeline: ctypes.CDLL, clients: list[tuple[int, int]], works: list[tuple[int, int, int]], looks: list[int]
 ) -> list[int]:
     """When each work is done; the card is advanced whenever work arrives, and at `looks`."""
-    card = Card(library)
+    card = Card(timeline)
     queues, positions = [card.client(*client) for client in clients], list[tuple[int, int]]()
     for at in range(60):
         arriving = [work for work in works if work[0] == at]
@@ -192,11 +155,11 @@ def _passed(
 
 @given(CLIENTS, WORKS, st.lists(st.integers(0, 59), max_size=20))
 def test_times_hardly_depend_on_how_often_the_card_is_advanced(
-    library: ctypes.CDLL, clients: list[tuple[int, int]], works: list[tuple[int, int, int]], looks: list[int]
+    timeline: ctypes.CDLL, clients: list[tuple[int, int]], works: list[tuple[int, int, int]], looks: list[int]
 ) -> None:
     """Within what whole ns of work and time leave: as many ns as a client's work can be stretched by."""
     works = sorted(works)
-    often, seldom = _passed(library, clients, works, looks), _passed(library, clients, works, [])
+    often, seldom = _passed(timeline, clients, works, looks), _passed(timeline, clients, works, [])
     assert all(often)
     assert all(abs(one - two) <= 50 * US for one, two in zip(often, seldom, strict=True))
 
@@ -220,9 +183,9 @@ def _fluid(clients: list[tuple[int, int]], works: list[int]) -> list[float]:
 
 @given(st.lists(st.tuples(st.integers(1, 100), st.integers(1, 100), st.integers(1, 5000)), min_size=1, max_size=48))
 def test_times_are_those_of_a_fluid_that_the_clients_divide(
-    library: ctypes.CDLL, each: list[tuple[int, int, int]]
+    timeline: ctypes.CDLL, each: list[tuple[int, int, int]]
 ) -> None:
-    card, clients = Card(library), [(fills, cap) for fills, cap, _ in each]
+    card, clients = Card(timeline), [(fills, cap) for fills, cap, _ in each]
     queues = [card.client(*client) for client in clients]
     positions = [card.submit(queue, us * US) for queue, (*_, us) in zip(queues, each, strict=True)]
     card.until(1_000_000 * MS)

@@ -2,7 +2,6 @@
 
 import ctypes
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.limiter.conftest import region_bytes
-from tests.limiter.region.test_account import GPUS, U64, Identity, identity
+from tests.limiter.region.test_account import GPUS, U64, identity
 from vgpu.domain.formats import limits, region
 
 EXPORTER, IMPORTER = 1, 2
@@ -162,16 +161,6 @@ class Exports(RuleBasedStateMachine):
 def test_held_memory_is_charged_and_after_measurements_once(pure: ctypes.CDLL) -> None:
     Exports.pure = pure
     run_state_machine_as_test(Exports, settings=settings(max_examples=200, stateful_step_count=15, deadline=None))
-
-
-@pytest.fixture
-def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-    made = ctypes.c_void_p(pure.region_anonymous())
-    for pid in (1, 2):
-        pure.account_claim_slot(made, ctypes.byref(Identity(pid, pid * 10, 77)))
-    pure.account_find_or_add_card(made, limits.uuid_bytes(GPUS[0]))
-    yield made
-    pure.region_close(made)
 
 
 def added(pure: ctypes.CDLL, place: ctypes.c_void_p, row: Row) -> bool:

@@ -27,22 +27,12 @@ static uint64_t add_reference(uint64_t number, enum reference_kind kind) {
     return number;
 }
 
-/* The caller holds LOCK_PHYSICAL_MEMORY. */
-static bool create(uint64_t handle, struct physical_memory memory) {
+bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     uint64_t number = references_begin(memory);
     bool is_added = add_handle(handle, (struct handle){number, REFERENCE_MADE});
     if (!is_added) references_cancel(number);
     return is_added;
-}
-
-bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return create(handle, memory);
-}
-
-bool physical_memory_adopt(uint64_t handle, struct physical_memory memory) {
-    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    return create(handle, memory);
 }
 
 uint64_t physical_memory_hold_foreign(struct physical_memory memory) {

@@ -15,7 +15,8 @@
 
 #include "books/physical/references.h"
 
-/* Adds memory, of which `card` and `bytes` are used, with its first handle. False where malloc fails. */
+/* Adds memory with its first handle in this process. Of the memory `card` and `bytes` are used, and `group` if another
+ * process made it. False where malloc fails. */
 bool physical_memory_create(uint64_t handle, struct physical_memory memory);
 
 /* Adds a reference by a handle, known or not, to the memory that is mapped at an address. */
@@ -31,9 +32,8 @@ struct exported_memory physical_memory_export(uint64_t handle, int descriptor);
 /* Whether this process has exported memory as this descriptor. */
 bool physical_memory_is_exported(int descriptor);
 
-/* Adds memory of another process, of which `card`, `bytes` and `group` are used, with a reference by a handle, or with
- * one of REFERENCE_IMPORTED, whose memory number is returned. False, or 0, where malloc fails. */
-bool physical_memory_adopt(uint64_t handle, struct physical_memory memory);
+/* The same for memory of another process that is imported without a handle. Returns the memory number; 0 where malloc
+ * fails. */
 uint64_t physical_memory_hold_foreign(struct physical_memory memory);
 
 /* Adds a reference by a handle that was imported from a descriptor, if this process created the memory. */

@@ -73,7 +73,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
 
 static void adopt(CUmemGenericAllocationHandle memory, const struct region_memory_export *row) {
     struct physical_memory adopted = {.card = (int)row->card, .bytes = row->bytes, .group = row->group};
-    if (row->group) physical_memory_adopt(memory, adopted);
+    if (row->group) physical_memory_create(memory, adopted);
 }
 
 /* The row is added before the driver's call, so that the memory is charged if its exporter ends meanwhile. */
