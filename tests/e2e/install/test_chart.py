@@ -19,9 +19,10 @@ from cluster.command_line import vgpu
 from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.programs import binaries, helm
 from images import oci
-from tests.e2e.install.test_images import leftovers, save_logs
+from tests.e2e.install.pod_clusters import make_with_logs
+from tests.e2e.install.test_images import leftovers
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, create_admitted, holder
-from tests.e2e.made_cluster import RUNTIME, make
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import PodNamespace
 from tests.manifests.chart import CHART
 from webhook.certificates import renewal
@@ -81,11 +82,8 @@ def of_other(reference: str) -> str:
 def pods(pytestconfig: pytest.Config) -> Iterator[ChartCluster]:
     helm.ensure()
     TRANSCRIPT.unlink(missing_ok=True)
-    with make(pytestconfig, lambda: ChartCluster(cards=2, runtime=RUNTIME)) as made:
-        try:
-            yield made
-        finally:
-            save_logs(made, "chart")
+    with make_with_logs(pytestconfig, "chart", lambda: ChartCluster(cards=2, runtime=RUNTIME)) as made:
+        yield made
 
 
 def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> None:

@@ -3,6 +3,7 @@
 import re
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,11 @@ from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.process import ClusterProcess
 from cluster.programs import binaries, helm
 from simgpu import state_directory
+from tests.e2e.install.pod_clusters import make_with_logs
 from tests.e2e.install.test_chart import ChartCluster
-from tests.e2e.install.test_images import leftovers, save_logs
+from tests.e2e.install.test_images import leftovers
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, holder
-from tests.e2e.made_cluster import RUNTIME, make
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from tests.manifests.chart import CHART
 from vgpu.adapters.kubernetes import lease
@@ -80,11 +82,9 @@ class ControlPlaneCluster(ChartCluster):
 def pods(pytestconfig: pytest.Config) -> Iterator[ControlPlaneCluster]:
     helm.ensure()
     ControlPlaneCluster.transcript.unlink(missing_ok=True)
-    with make(pytestconfig, lambda: ControlPlaneCluster(cards=2, runtime=RUNTIME)) as made:
-        try:
-            yield made
-        finally:
-            save_logs(made, "cluster-scheduler")
+    build = partial(ControlPlaneCluster, cards=2, runtime=RUNTIME)
+    with make_with_logs(pytestconfig, "cluster-scheduler", build) as made:
+        yield made
 
 
 def test_the_cluster_scheduler_places_gpu_pods(pods: ControlPlaneCluster) -> None:
