@@ -43,8 +43,9 @@ class RecordedRoute(APIRoute):
                 if problem.status != HTTPStatus.SERVICE_UNAVAILABLE:
                     raise
                 found = None
-            is_done = found is not None and found.status_code != HTTPStatus.SERVICE_UNAVAILABLE
-            return found if found is not None and is_done else await here(request)
+            if found is None or found.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+                return await here(request)
+            return found
 
         return answer
 
