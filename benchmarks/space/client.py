@@ -71,7 +71,7 @@ class CudaClient:
         return int(self._cuda.cuCtxSynchronize())
 
     def wait_value(self) -> int:
-        """Have the default stream wait for a word that is there; refused by a driver that cannot wait so."""
+        """Queue a wait on the default stream, for a value that memory has already; some drivers refuse such waits."""
         host, address = P(), P()
         result = self._cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(64), 2)
         result = result or self._cuda.cuMemHostGetDevicePointer_v2(ctypes.byref(address), host, 0)

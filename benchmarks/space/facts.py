@@ -30,7 +30,7 @@ from vgpu.adapters.mps import MpsProcess
 from vgpu.domain.identifiers import CardUuid
 
 MULTIPROCESSORS, MPS_ENABLED = "attribute 16", "attribute 133"
-NOBODY: Final = 65534
+NOBODY: Final = 65534  # ID of the user and group without rights
 MOST_CLIENTS: Final = 48
 ANSWER_S: Final = 30.0
 
@@ -206,7 +206,7 @@ def waits(make: Make) -> dict[str, Any]:
 
 
 def other_users(make: Make) -> dict[str, Any]:
-    """Whether a user who is not root may command the daemon, and is served. Needs root."""
+    """What the daemon answers to another user than root. Needs root."""
     group = make()
     group.client()
     found: dict[str, Any] = {}

@@ -128,7 +128,7 @@ static uint32_t due(struct timeline *card) {
     return other != 0 ? other : next_with_work(card);
 }
 
-/* Makes that queue the one that works, or one of those of a server. Costs no time: its context is on the card. */
+/* Lets the queue work, beside other queues of its server. This costs no time, because its context is on the card. */
 static void turn_to(struct timeline *card, uint32_t queue) {
     struct timeline_queue *leader = &card->queue[card->queue[queue].leader];
     card->current = queue;

@@ -1,7 +1,7 @@
 /* Marks on file descriptors by which memory was exported. A descriptor that a process receives says nothing about the
  * memory behind it: fstat() shows NVIDIA's device for every one. So the exporter locks a byte of the device's file far
  * beyond its end, by a lock that belongs to the open file (F_OFD_SETLK), and the place of that byte is the mark. Every
- * copy of the descriptor, in whatever process, shows the lock in /proc/self/fdinfo. Nobody waits for such a lock. */
+ * copy of the descriptor, in whatever process, shows the lock in /proc/self/fdinfo. No program waits for this lock. */
 #ifndef VGPU_BOOKS_PHYSICAL_DESCRIPTOR_MARKS_H
 #define VGPU_BOOKS_PHYSICAL_DESCRIPTOR_MARKS_H
 
