@@ -29,6 +29,8 @@ class GangProgress:
         holds: how often room was kept free for the gang in vain.
         hold_at: before this time no room is kept free for it again.
         held: the room that is kept free, or why none is, in words.
+        impossible_since_ms: when it was found that the gang does not fit the cards that exist, Unix milliseconds; 0:
+            it was not.
     """
 
     is_started: bool = False
@@ -49,6 +51,7 @@ class GangProgress:
     holds: int = 0
     hold_at: float = 0.0
     held: str = ""
+    impossible_since_ms: int = 0
 
     @property
     def phase(self) -> str:
@@ -73,7 +76,7 @@ class GangProgress:
     def end_wait(self) -> None:
         """Take that the gang is planned, has started, or lacks members."""
         self.waits_since, self.offered = None, frozenset()
-        self.holds, self.hold_at, self.held = 0, 0.0, ""
+        self.holds, self.hold_at, self.held, self.impossible_since_ms = 0, 0.0, "", 0
 
     def start(self) -> None:
         """Take that all members are bound."""

@@ -4,16 +4,20 @@ One gang holds room at a time: the gang of the highest priority, and among gangs
 waited longest. The gang holds the room that it needs and no more, until it is planned, or for `hold_s` seconds at most.
 If it is not planned by then, two pauses begin, in which small pods get cards: a back-off, doubled each time, before the
 gang may hold room again, and `after_s` seconds before any gang may hold room.
+
+The room is chosen anew, within the same time, when its basis changes: a node of it goes or closes, a card of it is ill,
+or other pods make up the gang. Where the gang fits the cards no more that exist, nothing is kept free.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from extender.gangs import room_to_hold, waiting_text
+from extender.gangs import room_basis, room_to_hold, waiting_text
 from extender.gangs.gang_progress import GangProgress
 from extender.gangs.refused_members import Waking
+from extender.gangs.room_basis import RoomBasis
 from extender.gangs.time_slices import Pause, in_slices
 from extender.gangs.tracker import GangTracker
 from extender.state.gang_members import GangKey
@@ -29,6 +33,10 @@ from vgpu.placement.snapshot import NodeView
 
 WAKE_S: Final = 5.0  # between two attempts of a gang that holds room
 LONGEST_BACK_OFF_S: Final = 7200.0
+IMPOSSIBLE: Final = (
+    "it does not fit the cluster's cards even when all of them are free; cards that are ill or cordoned, and those of "
+    "nodes that are closed or that its pods may not use, do not count"
+)
 OUTCOMES: Final = ("planned", "expired", "dropped", "impossible")
 
 log = logging.getLogger(__name__)
@@ -40,6 +48,14 @@ class HoldTimes:
 
     after_s: float
     hold_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRoom:
+    """What a gang takes of each card, by node, and what this choice rests on."""
+
+    usages: Mapping[NodeName, Usages]
+    basis: RoomBasis
 
 
 class RoomHolding:
@@ -57,6 +73,7 @@ class RoomHolding:
         self._gangs = tracker.known
         self._cluster = tracker.cluster
         self._clock = tracker.times.clock
+        self._now_ms = tracker.times.now_ms
         self._waker = waker
         self._defaults = defaults
         self._times = times
@@ -66,6 +83,7 @@ class RoomHolding:
         self._quiet_until = 0.0
         self._woken_at = 0.0
         self._version = -1
+        self._basis = RoomBasis((), {})
 
     @property
     def cards(self) -> int:
@@ -77,7 +95,7 @@ class RoomHolding:
         """End what is over, and begin to keep room free for the next gang."""
         held = self._cluster.holds.now
         if held is not None:
-            self._go_on(held)
+            await self._go_on(held, pause)
         elif self._times.after_s and self._clock() >= self._quiet_until and (key := self._next()):
             await self._begin(key, pause)
 
@@ -91,7 +109,7 @@ class RoomHolding:
         for node in held.usages:
             self._waker.changed(node)
 
-    def _go_on(self, held: HeldRoom) -> None:
+    async def _go_on(self, held: HeldRoom, pause: Pause) -> None:
         progress = self._gangs.find(held.key)
         if progress is None or not self._is_short(held.key, progress):
             self.end("planned" if progress is not None and progress.phase != "waiting" else "dropped")
@@ -99,8 +117,44 @@ class RoomHolding:
             self.end("expired")
             progress.held = f"room was kept free for it for {self._times.hold_s:.0f} s in vain, and will be again"
             self._back_off(progress)
+        elif self._basis_now(held) != self._basis:
+            await self._choose_again(held, progress, pause)
         elif self._clock() >= self._woken_at + WAKE_S and self._version != self._cluster.rows.index.version:
             self._wake(held.key)
+
+    def _basis_now(self, held: HeldRoom) -> RoomBasis:
+        views = {name: view for name in held.usages if (view := self._view(name)) is not None}
+        return room_basis.of(self._needed(held.key), held.usages, views)
+
+    def _needed(self, key: GangKey) -> Sequence[WatchedPod]:
+        """Return the pods of a gang that are to be placed."""
+        found = self._gangs.watched(key)
+        return found.waiting[: found.needs]
+
+    async def _choose_again(self, held: HeldRoom, progress: GangProgress, pause: Pause) -> None:
+        """Keep other room free for the rest of the time: that which is held is not there, or not needed, any more."""
+        room = await in_slices(self._room(self._needed(held.key), (held.usages, progress.offered)), self._timer, pause)
+        if not self._is_short(held.key, progress):
+            self.end("dropped")
+        elif room is None:
+            self.end("impossible")
+            self._quiet_until = self._clock() + self._times.after_s
+            self._give_up(progress)
+        else:
+            self._keep(replace(held, usages=room.usages), room.basis, progress)
+            for node in held.usages:
+                self._waker.changed(node)
+
+    def _keep(self, held: HeldRoom, basis: RoomBasis, progress: GangProgress) -> None:
+        self._cluster.holds.now, self._basis = held, basis
+        self._woken_at, progress.impossible_since_ms = float("-inf"), 0
+        progress.held = waiting_text.kept_room(held, self._times.after_s)
+        log.info("%s/%s: %s", held.key[0], held.key[2], progress.held)
+
+    def _give_up(self, progress: GangProgress) -> None:
+        """Take that a gang does not fit the cards that exist. It is looked at again: there may be others by then."""
+        progress.held, progress.hold_at = IMPOSSIBLE, self._clock() + self._times.after_s
+        progress.impossible_since_ms = progress.impossible_since_ms or self._now_ms()
 
     def _wake(self, key: GangKey) -> None:
         """Have kube-scheduler try a member again: its call plans the whole gang."""
@@ -131,47 +185,57 @@ class RoomHolding:
 
     async def _begin(self, key: GangKey, pause: Pause) -> None:
         """Choose the room, which takes a while, and keep it free if the gang still waits."""
-        found = self._gangs.watched(key)
-        pods, progress = found.waiting[: found.needs], self._gangs.get(key)
-        room = await in_slices(self._choose(pods, progress), self._timer, pause)
-        if not self._is_short(key, progress) or room == {}:
-            progress.hold_at = self._clock() + self._times.after_s
+        pods, progress = self._needed(key), self._gangs.get(key)
+        fits = await in_slices(self._fits_now(pods), self._timer, pause)
+        room = None if fits else await in_slices(self._room(pods, (progress.offered,)), self._timer, pause)
+        if fits or not self._is_short(key, progress):
+            progress.hold_at, progress.impossible_since_ms = self._clock() + self._times.after_s, 0
         elif room is None:
             self.outcomes["impossible"] += 1
-            progress.held = "it does not fit the cluster's cards even when all of them are free"
-            self._back_off(progress)
+            self._give_up(progress)
         else:
-            self._cluster.holds.now = HeldRoom(key, pods[0].scheduling.priority, room)
-            self._until, self._woken_at = self._clock() + self._times.hold_s, float("-inf")
-            progress.held = waiting_text.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
-            log.info("%s/%s: %s", key[0], key[2], progress.held)
+            now_ms, hold_s = self._now_ms(), self._times.hold_s
+            self._until = self._clock() + hold_s
+            until_ms = now_ms + round(hold_s * 1000)
+            held = HeldRoom(key, pods[0].scheduling.priority, room.usages, now_ms, until_ms)
+            self._keep(held, room.basis, progress)
 
-    def _choose(self, pods: Sequence[WatchedPod], progress: GangProgress) -> Steps[Mapping[NodeName, Usages] | None]:
-        """Return the room; empty where the gang has room now, and None where it never has."""
-        defaults = self._cluster.demand.policies(self._defaults)
+    def _fits_now(self, pods: Sequence[WatchedPod]) -> Steps[bool]:
+        """Return whether a gang fits the cards that are free now: it waits for something else than cards."""
+        views = yield from self._views()
+        members = list(_members(pods, views))
+        places = yield from gang.steps(members, views, self._cluster.demand.policies(self._defaults))
+        return isinstance(places, dict)
+
+    def _room(self, pods: Sequence[WatchedPod], preferred: Sequence[Collection[NodeName]]) -> Steps[ChosenRoom | None]:
+        """Return the room, on the first of these sets of nodes that has it, else on any; None where none has it."""
+        views, defaults = (yield from self._views()), self._cluster.demand.policies(self._defaults)
+        members = list(_members(pods, views))
+        for names in (*preferred, {view.name for view in views}):
+            among = [view for view in views if view.name in names]
+            chosen = yield from room_to_hold.target(members, among, defaults)
+            if chosen is not None:
+                return ChosenRoom(chosen, room_basis.of(pods, chosen, {view.name: view for view in among}))
+        return None
+
+    def _views(self) -> Steps[list[NodeView]]:
         views: list[NodeView] = []
         for name in self._cluster.rows.index.known():
             view = self._view(name)
             views += [view] if view is not None else []
             yield
-        members = list(_members(pods))
-        now = yield from gang.steps(members, views, defaults)
-        if isinstance(now, dict):
-            return {}
-        offered = [view for view in views if view.name in progress.offered]
-        chosen = yield from room_to_hold.target(members, offered, defaults)
-        if chosen is None:
-            chosen = yield from room_to_hold.target(members, views, defaults)
-        return chosen
+        return views
 
     def _view(self, name: NodeName) -> NodeView | None:
-        state = self._cluster.states.usable(name)
-        if not isinstance(state, NodeState):
+        """Return a node; None where it takes no pods now. Whether it is cordoned is left to the pods' rules."""
+        state, node = self._cluster.states.usable(name), self._cluster.objects.nodes.get(name)
+        if not isinstance(state, NodeState) or node is None or not node.marks.is_ready:
             return None
-        return NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)
+        return NodeView(name, state, None, node.allocatable, marks=node.marks)
 
 
-def _members(pods: Sequence[WatchedPod]) -> Iterator[Member]:
+def _members(pods: Sequence[WatchedPod], views: Collection[NodeView]) -> Iterator[Member]:
+    nodes = room_basis.permitted(pods, views)
     for pod in pods:
         if pod.parsed.request is not None:
-            yield Member(pod.uid, pod.parsed.request, pod.host)
+            yield Member(pod.uid, pod.parsed.request, pod.host, nodes[pod.rules])

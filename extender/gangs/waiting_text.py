@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from extender.gangs.gang_progress import GangProgress
 from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import WatchedGang
+from extender.state.fields import api_times
 from extender.state.held_room import HeldRoom
 from vgpu.domain import names
 from vgpu.domain.asks import request_text
@@ -53,11 +54,11 @@ def part(found: WatchedGang) -> str:
     return f"{title(found)}: only {count} of them could be bound; {absent}"
 
 
-def kept_room(held: HeldRoom, after_s: float, hold_s: float) -> str:
+def kept_room(held: HeldRoom, after_s: float) -> str:
     """Say which room is kept free for a gang."""
     nodes = _listed(f"{node} ({len(cards)})" for node, cards in held.usages.items())
     why = f"it has waited for {after_s:.0f} s, so room on {held.cards} cards is kept free for it"
-    return f"{why} for {hold_s:.0f} s at most: {nodes}"
+    return f"{why} until {api_times.text(held.until_ms)} at most: {nodes}"
 
 
 def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:

@@ -27,16 +27,24 @@ class HeldRoom:
         key: of the gang.
         priority: of its pods.
         usages: what the gang will take of each card, by node.
+        since_ms: since when, Unix milliseconds.
+        until_ms: until when at most, Unix milliseconds.
     """
 
     key: GangKey
     priority: int
     usages: Mapping[NodeName, Usages] = field(default_factory=dict)
+    since_ms: int = 0
+    until_ms: int = 0
 
     @property
     def cards(self) -> int:
         """Number of cards of which anything is kept free."""
         return sum(map(len, self.usages.values()))
+
+    def is_against(self, pod: WatchedPod) -> bool:
+        """Whether this room is kept free against a pod: one of another gang, and of no higher priority."""
+        return key_of(pod) != self.key and pod.scheduling.priority <= self.priority
 
 
 class Holds:
@@ -48,9 +56,7 @@ class Holds:
     def against(self, pod: WatchedPod) -> Mapping[NodeName, Usages]:
         """Return what is kept free against a pod, by node."""
         held = self.now
-        if held is None or key_of(pod) == held.key or pod.scheduling.priority > held.priority:
-            return _NOTHING
-        return held.usages
+        return held.usages if held is not None and held.is_against(pod) else _NOTHING
 
     def left(self, state: NodeState, pod: WatchedPod) -> NodeState:
         """Return what is left of a node for a pod; the same state where nothing is kept free."""

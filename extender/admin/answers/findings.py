@@ -7,9 +7,9 @@ from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
 from extender.admin.answers import rows
-from extender.admin.exchange import times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.explain.last_decisions import LastDecision
+from extender.state.fields import api_times
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.asks import scheduler_words
 from vgpu.domain.asks.node_rules import NodeRules
@@ -48,7 +48,7 @@ def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row
 
 def _of_cluster(snapshot: ClusterSnapshot) -> Iterator[Row]:
     for alarm in snapshot.health.alarms:
-        yield _finding(alarm.severity, alarm.about, alarm.reason, alarm.detail, times.text(alarm.since_ms))
+        yield _finding(alarm.severity, alarm.about, alarm.reason, alarm.detail, api_times.text(alarm.since_ms))
     for view in snapshot.views.values():
         yield from _of_node(view, snapshot.gpunodes.get(view.name))
     for view in snapshot.views.values():
@@ -105,10 +105,12 @@ def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot, refused: Callable[[NodeR
     elif rows.is_pending(pod) and not pod.is_admitted(snapshot.slice_mib):
         yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED])
     elif rows.is_pending(pod) and (cannot := _never_fits(snapshot.decisions.get(pod.uid))):
-        yield _finding("error", about, NEVER_FITS, cannot, times.text(pod.lifecycle.created_ms))
+        yield _finding("error", about, NEVER_FITS, cannot, api_times.text(pod.lifecycle.created_ms))
     elif rows.is_pending(pod) and (reason := _refused_elsewhere(pod, refused)):
         said = scheduler_words.refusal(pod.scheduler_message)
-        yield _finding("warning", about, str(reason), f"kube-scheduler: {said}", times.text(pod.lifecycle.created_ms))
+        yield _finding(
+            "warning", about, str(reason), f"kube-scheduler: {said}", api_times.text(pod.lifecycle.created_ms)
+        )
     for problem in rows.distrust(pod):
         yield _finding("error", about, "AssignmentNotTrusted", problem)
     if gone := _cards_gone(pod, snapshot):

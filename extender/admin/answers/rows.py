@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from extender.admin.answers.paging import Row
-from extender.admin.exchange import times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
-from extender.state.fields import container_use
+from extender.state.fields import api_times, container_use
 from extender.state.fields.container_use import ContainerUse
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import ContainerKind, PodRequest
@@ -77,9 +76,9 @@ def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """
     last = snapshot.decisions.get(pod.uid)
     return {
-        "waitsSince": times.text(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "waitsSince": api_times.text(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
         "lastDecision": last and {
-            "time": times.text(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+            "time": api_times.text(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
         },
     }  # fmt: skip
 
@@ -156,7 +155,7 @@ def used_of(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     if found is None:
         return NOT_REPORTED
-    return {"usedMiB": found.used_mib, "usedCores": found.percent, "usedAt": times.text(found.until_ms)}
+    return {"usedMiB": found.used_mib, "usedCores": found.percent, "usedAt": api_times.text(found.until_ms)}
 
 
 def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
-from extender.admin.exchange import times
 from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.explain.last_decisions import LastDecision
 from extender.gangs.tracker import GangTracker
 from extender.lead.admin_address import THIS_ONE, LeadingReplica
 from extender.state.cluster import Cluster
+from extender.state.fields import api_times
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
@@ -70,7 +70,7 @@ class ClusterSnapshot:
     @property
     def stale_since(self) -> str:
         """Since when the extender has heard nothing of the cluster, as RFC 3339; empty where it hears."""
-        return times.text(self.health.stale_since_ms)
+        return api_times.text(self.health.stale_since_ms)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[Namespace, str], WatchedPod]:

@@ -14,7 +14,6 @@ from extender.admin.answers.listed import right_sizes as sizes
 from extender.admin.answers.listed import usage as usages
 from extender.admin.answers.listed.usage import LABEL
 from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
-from extender.admin.exchange import times
 from extender.admin.problems import AdminProblem, bad_field
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.routes.history_route import HistoryRoute
@@ -30,6 +29,7 @@ from extender.history.reporting.reports import (
     UsageFilters,
     UsageGroup,
 )
+from extender.state.fields import api_times
 from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
 from vgpu.domain.identifiers import NO_NAMESPACE, CardUuid, Namespace, NodeName
 
@@ -167,8 +167,8 @@ async def stored(
     began_ms, last_ms = await asked(context, caller, lambda: (reports.stored_since_ms(), reports.stored_until_ms()))
     stored_ms, wanted_ms = max(last_ms, begin_ms), min(until_ms, periods.ms(context.now()))
     return {
-        "storedSince": times.text(began_ms) if began_ms > begin_ms + BEHIND_MS else "",
-        "staleSince": times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else "",
+        "storedSince": api_times.text(began_ms) if began_ms > begin_ms + BEHIND_MS else "",
+        "staleSince": api_times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else "",
     }
 
 

@@ -1,6 +1,6 @@
 """Times as Kubernetes writes them: `2026-01-01T00:00:01Z`, in whole seconds."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -18,3 +18,8 @@ def _parsed(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):
         return 0
+
+
+def text(unix_ms: int) -> str:
+    """Write Unix milliseconds as RFC 3339 in whole seconds; an empty text for 0, which is unknown."""
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""

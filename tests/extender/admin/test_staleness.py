@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from extender.admin.exchange import times
 from extender.admin.exchange.part_alarms import PartAlarm, PartHealth
 from extender.admin.exchange.snapshots import Snapshots
 from extender.history.recording.events import Watched
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest
+from extender.state.fields import api_times
 from tests.extender.admin.conftest import Admin, Opened, shown
 from tests.extender.admin.test_history import Asked
 from tests.extender.conftest import gpu_node
@@ -185,5 +185,5 @@ async def test_a_history_that_begins_in_the_period_says_when(opened: Opened, pat
         ingest.ingest(connection, [Watched("a", now_ms - 3 * day_ms)])
         ingest.ingest(connection, [Watched("a", now_ms), Watched("b", now_ms)])
     async with opened(reports=SqlReports(engine, Prices(), lambda: now_ms)) as admin:
-        assert (await admin.get(path, since="7d"))["storedSince"] == times.text(now_ms - 3 * day_ms)
+        assert (await admin.get(path, since="7d"))["storedSince"] == api_times.text(now_ms - 3 * day_ms)
         assert (await admin.get(path, since="2d"))["storedSince"] == ""

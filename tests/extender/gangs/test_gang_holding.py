@@ -151,7 +151,7 @@ def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     assert HOLD_S <= kept.index(False, kept.index(True)) - kept.index(True) <= HOLD_S + 2
     waits = stream.extender.tracker.why((DEFAULT_NAMESPACE, members[0].parsed.gang.source, "train"))  # type: ignore[union-attr]
     assert waits is not None
-    assert "free for it for 120 s" in waits[1]
+    assert "so room on 4 cards is kept free for it until 1970-01-01T00:02:00+00:00 at most" in waits[1]
 
 
 def test_no_room_is_kept_against_pods_of_higher_priority() -> None:
