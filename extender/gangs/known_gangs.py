@@ -102,6 +102,10 @@ class KnownGangs:
         """Iterate over all gangs, as they are now."""
         return iter(list(self._progress.items()))
 
+    def impossible(self) -> Iterator[tuple[GangKey, int]]:
+        """Iterate over the gangs that do not fit the cards that exist, with when that was found, Unix milliseconds."""
+        return ((key, since) for key, progress in self._progress.items() if (since := progress.impossible_since_ms))
+
     def count_by_phase(self) -> dict[str, int]:
         """Return how many gangs are in each phase."""
         found = dict.fromkeys(PHASES, 0)

@@ -56,15 +56,17 @@ class NodeChoice:
         exact: Iterable[NodeName],
         barred: Mapping[NodeName, Reason],
         place: Callable[[NodeName], Reason | None],
+        reserved: Iterable[NodeName] = (),
     ) -> JudgedNodes:
         """Judge a pod on every node.
 
         `asks` are those of its containers that choose cards, in the kubelet's order. `place` judges the nodes that
-        arrays do not decide, and those in `exact`: it returns a refusal, or None where the pod fits. `barred` are the
-        nodes that the pod's rules refuse: kube-scheduler asks for no card there.
+        arrays do not decide, those in `exact`, and of those in `reserved` the ones that have room: it returns a
+        refusal, or None where the pod fits. `barred` are the nodes that the pod's rules refuse: kube-scheduler asks for
+        no card there.
         """
         places = self._places
-        codes = self._judge.codes(asks, exact, ())[places]
+        codes = self._judge.codes(asks, exact, reserved)[places]
         lacking = self._lacking(host)
         codes = np.where((codes == FITS) & (lacking != FITS), lacking, codes)
         by_rules = self._barred(barred)

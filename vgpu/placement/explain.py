@@ -105,11 +105,21 @@ def explain(
         return Explanation(tuple(verdicts), _counts(verdicts))
     if elsewhere is not None and any(verdict.reason is elsewhere.reason for verdict in verdicts):
         return Explanation(tuple(verdicts), _counts(verdicts))
-    possible = [view.for_pod(host, rules) for view in seen]
+    kept = {verdict.node: verdict.reason for verdict in verdicts if _is_overridden(verdict, overrides or {})}
+    possible = [_without_kept(view.for_pod(host, rules), kept.get(view.name)) for view in seen]
     refused = [view for view in seen if rules.refusal(view.name, view.marks) is not None]
     by_rules = advice.of_rules(request, refused, policy, host, rules)
     helpful = (*by_rules, *advice.advise(request, possible, policy, pause))
     return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, possible), helpful)
+
+
+def _is_overridden(verdict: NodeVerdict, overrides: Mapping[NodeName, NodeRefusal]) -> bool:
+    return verdict.node in overrides and verdict.reason is overrides[verdict.node].reason
+
+
+def _without_kept(view: NodeView, kept: Reason | None) -> NodeView:
+    """Return a node for advice: what has room, but not for this pod, lacks nothing that a change would give it."""
+    return replace(view, blocked=kept) if kept is not None else view
 
 
 def nearest(request: PodRequest, views: Iterable[NodeView]) -> NearestFit | None:

@@ -43,6 +43,7 @@ class Wanted:
         identity: by which other pods see it; None for a pod that sees no other and is seen by none.
         preferred: as `request`, with the cards that it prefers; None where it prefers none.
         used_racks: where the other pods of its job are.
+        is_kept_out: whether room that is kept free for a gang is not for this pod.
     """
 
     request: PodRequest
@@ -52,6 +53,7 @@ class Wanted:
     identity: SimulatedIdentity | None = None
     preferred: PodRequest | None = None
     used_racks: tuple[str, ...] = ()
+    is_kept_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

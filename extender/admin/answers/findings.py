@@ -6,9 +6,10 @@ from functools import cache
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
-from extender.admin.answers import rows
+from extender.admin.answers import kept_room, rows
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.explain.last_decisions import LastDecision
+from extender.gangs.room_holding import IMPOSSIBLE
 from extender.state.fields import api_times
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.asks import scheduler_words
@@ -29,12 +30,12 @@ Row = dict[str, Any]
 
 
 def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row]:
-    """Return at most 200 findings: nodes first, then cards, then pods that the caller may see.
+    """Return at most 200 findings: nodes first, then cards and gangs, then pods that the caller may see.
 
     Of pods, namespaces have turns: those of one with hundreds of bad pods hide no other's. The last one says where more
     are left out.
     """
-    found = list(islice(_of_cluster(snapshot), MAX_FINDINGS + 1))
+    found = list(islice(chain(_of_cluster(snapshot), _of_gangs(snapshot, sees)), MAX_FINDINGS + 1))
     by_namespace = dict[Namespace, list[Row]]()
     for namespace, rows_of in _of_pods(snapshot, sees):
         listed = by_namespace.setdefault(namespace, [])
@@ -53,6 +54,17 @@ def _of_cluster(snapshot: ClusterSnapshot) -> Iterator[Row]:
         yield from _of_node(view, snapshot.gpunodes.get(view.name))
     for view in snapshot.views.values():
         yield from _of_cards(view)
+
+
+def _of_gangs(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
+    """Yield the gang for which room is kept free, which concerns all, and those that fit no cards that exist."""
+    if snapshot.held is not None:
+        kept = kept_room.shown(snapshot.held, sees)
+        since = api_times.text(snapshot.held.since_ms)
+        yield _finding("warning", kept["gang"], str(Reason.CARD_KEPT_FOR_GANG), kept_room.words(kept), since)
+    for key, since_ms in snapshot.impossible_gangs.items():
+        if sees(key[0]):
+            yield _finding("error", kept_room.named(key), NEVER_FITS, IMPOSSIBLE, api_times.text(since_ms))
 
 
 def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[tuple[Namespace, Iterator[Row]]]:

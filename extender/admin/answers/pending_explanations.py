@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.state import gang_members
+from extender.state.fields import api_times
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks import request_text, scheduler_words
 from vgpu.domain.asks.node_rules import NodeRuleRefusal
@@ -104,6 +105,16 @@ def why_waiting(
     if nearest is not None:
         parts.append(f"nearest fit {nearest['node']}: {nearest['detail']}")
     return "; ".join(parts)
+
+
+def advice_to_wait(found: Iterable[Row], snapshot: ClusterSnapshot) -> list[Row]:
+    """Return the advice for a pod from which room is kept for a gang; `found` are the reasons of its nodes."""
+    is_kept = any(count["reason"] == Reason.CARD_KEPT_FOR_GANG for count in found)
+    if not is_kept or snapshot.held is None:
+        return []
+    until = api_times.text(snapshot.held.until_ms)
+    text = f"wait: the room is kept free for a gang until {until} at most"
+    return [{"code": str(Reason.CARD_KEPT_FOR_GANG), "text": text, "node": "", "gpus": [], "by": "owner"}]
 
 
 def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Row | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from extender.admin.answers.kept_room import KeptRoomSchema
 from extender.admin.answers.listed import figures
 from extender.admin.answers.listed.columns import AnswerSchema
 from extender.admin.answers.listed.grants import GrantSchema
@@ -199,6 +200,9 @@ class SimulationSchema(AnswerSchema):
     before: PackedSchema
     after: PackedSchema
     pods: list[LandingSchema]
+    keptForGang: KeptRoomSchema | None = Field(
+        None, description="room that is kept free for a gang; null where there is none"
+    )
     staleSince: AnswerStaleSince = ""
 
 

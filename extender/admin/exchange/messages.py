@@ -9,6 +9,7 @@ from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.admin.security.audit import AuditedAction
 from extender.lead.admin_address import THIS_ONE, LeadingReplica
 from extender.state.gang_members import GangKey
+from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedPod
 from vgpu.domain.identifiers import Namespace
 from vgpu.placement.policies import DefaultPolicies
@@ -103,7 +104,7 @@ class Piece:
     """A part of a snapshot: some changes of one of its mappings.
 
     Attributes:
-        mapping: name of the mapping: `pods`, `gpunodes`, `views` or `decisions`.
+        mapping: name of the mapping: `pods`, `gpunodes`, `views`, `decisions` or `held_usages`.
         changed: the objects that are new or changed, by their keys.
         gone: the keys of the objects that no longer exist.
     """
@@ -115,7 +116,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEnd:
-    """The end of a snapshot, with what is no mapping. `policies` is None where they are those of the last snapshot."""
+    """The end of a snapshot, with what is no mapping.
+
+    Attributes:
+        policies: None where they are those of the last snapshot.
+        held: without its usages, which are a mapping.
+    """
 
     number: int
     slice_mib: int
@@ -123,6 +129,8 @@ class SnapshotEnd:
     policies: DefaultPolicies | None
     health: PartHealth = HEALTHY
     leader: LeadingReplica = THIS_ONE
+    held: HeldRoom | None = None
+    impossible_gangs: Mapping[GangKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ A piece has few objects, and the search for them ends after some: the caller can
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import is_
 from typing import Any, Final, TypeVar
 
@@ -33,6 +34,7 @@ _SAME: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "gpunodes": is_,
     "views": is_same_view,
     "decisions": is_,
+    "held_usages": is_,
 }
 
 
@@ -63,7 +65,11 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def taken(before: ClusterSnapshot, after: ClusterSnapshot) -> SnapshotEnd:
     """Return the end of a snapshot."""
     policies = None if _has_same_policies(before, after) else after.policies
-    return SnapshotEnd(after.number, after.slice_mib, after.why_not_bound, policies, after.health, after.leader)
+    held = replace(after.held, usages={}) if after.held is not None else None
+    return SnapshotEnd(
+        after.number, after.slice_mib, after.why_not_bound, policies, after.health, after.leader, held,
+        after.impossible_gangs,
+    )  # fmt: skip
 
 
 def _has_same_policies(one: ClusterSnapshot, other: ClusterSnapshot) -> bool:
@@ -91,7 +97,7 @@ class Mirror:
     def take(self, end: SnapshotEnd) -> ClusterSnapshot:
         """Return the next snapshot, of which all pieces have come."""
         mappings = {name: self._next.get(name, getattr(self._last, name)) for name in _SAME}
-        policies = end.policies or self._last.policies
+        policies, usages = end.policies or self._last.policies, mappings.pop("held_usages")
         self._last = ClusterSnapshot(
             end.number,
             slice_mib=end.slice_mib,
@@ -99,6 +105,8 @@ class Mirror:
             policies=policies,
             health=end.health,
             leader=end.leader,
+            held=replace(end.held, usages=usages) if end.held is not None else None,
+            impossible_gangs=end.impossible_gangs,
             **mappings,
         )
         self._next = {}

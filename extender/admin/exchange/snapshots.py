@@ -16,6 +16,7 @@ from extender.lead.admin_address import THIS_ONE, LeadingReplica
 from extender.state.cluster import Cluster
 from extender.state.fields import api_times
 from extender.state.gang_members import GangKey
+from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
 from vgpu.domain import names
@@ -54,6 +55,9 @@ class ClusterSnapshot:
         policies: the cluster's packing policies, with what it has learned by then.
         health: what is wrong with the extender, and since when the snapshot is stale.
         leader: the replica that leads.
+        held: the room that is kept free for a gang; None where there is none.
+        impossible_gangs: the gangs that do not fit the cards that exist, each with when that was found, Unix
+            milliseconds.
     """
 
     number: int
@@ -66,6 +70,17 @@ class ClusterSnapshot:
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
     health: PartHealth = HEALTHY
     leader: LeadingReplica = THIS_ONE
+    held: HeldRoom | None = None
+    impossible_gangs: Mapping[GangKey, int] = field(default_factory=dict)
+
+    @property
+    def held_usages(self) -> Mapping[NodeName, Usages]:
+        """What is kept free of each card, by node."""
+        return self.held.usages if self.held is not None else {}
+
+    def is_held_against(self, pod: WatchedPod) -> bool:
+        """Whether room is kept free for a gang that this pod does not get."""
+        return self.held is not None and self.held.is_against(pod)
 
     @property
     def stale_since(self) -> str:
@@ -213,6 +228,7 @@ class Snapshots:
         return ClusterSnapshot(
             self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_bound(),
             replace(policies, models=policies.models.copy()), inputs.health(), inputs.leader(),
+            self._cluster.holds.now, dict(inputs.gangs.known.impossible()),
         )  # fmt: skip
 
     def _view(self, name: NodeName) -> NodeView:

@@ -105,12 +105,14 @@ async def explain_pod(
     if known is not None or request_ is None:
         shown = {**_nothing(), **(known or {}), **waits, "pod": pods.row(pod, snapshot)}
         return answer(request, {**shown, "staleSince": snapshot.stale_since})
-    wanted, reserved = Wanted(request_, pod.host, rules=pod.rules), await context.reserved(pod)
+    wanted = Wanted(request_, pod.host, rules=pod.rules, is_kept_out=snapshot.is_held_against(pod))
+    reserved = await context.reserved(pod)
     elsewhere = pending_explanations.elsewhere(pod, gang)
     question = Explain(wanted, snapshot.policies, query.nodes, reserved, elsewhere)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = pending_explanations.with_helping_pods(found["nearest"], snapshot, sees)
+    found["advice"] += pending_explanations.advice_to_wait(found["reasons"], snapshot)
     found["message"] = pending_explanations.why_waiting(
         pod, request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
@@ -172,7 +174,8 @@ async def _reasons(
     if asked:
         beside = await context.requests([pod for pod, _ in asked])
         wanted = [
-            Wanted(now or request, pod.host, rules=pod.rules) for (pod, request), now in zip(asked, beside, strict=True)
+            Wanted(now or request, pod.host, rules=pod.rules, is_kept_out=snapshot.is_held_against(pod))
+            for (pod, request), now in zip(asked, beside, strict=True)
         ]
         held_back = [pending_explanations.elsewhere(pod, pending_explanations.gang_of(pod, gangs)) for pod, _ in asked]
         question = Reasons(wanted, snapshot.policies, [why.reason if why else None for why in held_back])

@@ -9,14 +9,14 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from msgspec import structs
 
-from extender.admin.answers import schemas
+from extender.admin.answers import kept_room, schemas
 from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, FieldError, bad_field
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
-from extender.admin.security.access import AccessRequest
+from extender.admin.security.access import AccessRequest, Caller
 from extender.admin.worker.questions import Simulate
 from extender.state import card_neighbours
 from extender.state.objects import WatchedPod
@@ -73,6 +73,8 @@ async def simulate(
     The pods of a gang are placed together, or none of them is. Pods of the gang that exist already are not counted.
     Pods whose manifest is wrong are named in the answer, and the others are placed: what the webhook refuses is wrong
     here too. What only the API server knows is not looked at, such as a namespace's quota and its highest priority.
+    Room that is kept free for a gang now is not given to the pods, but to those of a higher `spec.priority`; what a
+    `priorityClassName` means only the API server knows.
 
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
@@ -85,14 +87,23 @@ async def simulate(
     for namespace in sorted({entry.namespace for entry in entries}):
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
-    wanted = [_wanted(entry, index) for index, entry in enumerate(entries)]
+    wanted = [_wanted(entry, index, snapshot) for index, entry in enumerate(entries)]
     counted = [pod for entry, pod in zip(entries, wanted, strict=True) for _ in range(entry.count)]
     question = Simulate(counted, snapshot.policies, _tenants({entry.namespace for entry in entries}, snapshot))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
     landings = list(_rows(read, iter(found["pods"])))
+    kept = await _kept(context, caller, snapshot)
     placed = sum(bool(row["node"]) for row in landings)
-    body_ = {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings}
+    body_ = {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings, "keptForGang": kept}
     return answer(request, {**body_, "staleSince": snapshot.stale_since})
+
+
+async def _kept(context: Context, caller: Caller, snapshot: ClusterSnapshot) -> dict[str, Any] | None:
+    """Return the room that is kept free for a gang; None where there is none."""
+    if snapshot.held is None:
+        return None
+    sees = await visibility.namespaces(context.access, caller, {snapshot.held.key[0]})
+    return kept_room.shown(snapshot.held, sees)
 
 
 def _read(
@@ -135,12 +146,13 @@ def _rows(
                 )
 
 
-def _wanted(entry: PodsToPlace, index: int) -> Wanted:
+def _wanted(entry: PodsToPlace, index: int, snapshot: ClusterSnapshot) -> Wanted:
     gang = _gang(entry.pod)
     job = gang.name if gang else f"#{index}" if entry.count > 1 else ""
     labels = tuple(sorted(entry.pod.scheduling.labels.items()))
     identity = SimulatedIdentity(entry.namespace, labels, job)
-    return Wanted(entry.request, entry.pod.host, gang, entry.rules, identity)
+    kept_out = snapshot.is_held_against(entry.pod)
+    return Wanted(entry.request, entry.pod.host, gang, entry.rules, identity, is_kept_out=kept_out)
 
 
 def _tenants(namespaces: Collection[Namespace], snapshot: ClusterSnapshot) -> dict[Namespace, list[CardTenant]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from extender.admin.exchange import pickle_frames
 from extender.admin.worker import questions
-from extender.admin.worker.fleet import Fleet, Update
+from extender.admin.worker.fleet import Fleet, HoldUpdate, Update
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     fleet = Fleet()
     _send(None)
     while (message := pickle_frames.read(sys.stdin.buffer)) is not None:
-        if isinstance(message, Update):
+        if isinstance(message, Update | HoldUpdate):
             fleet.apply(message)
             continue
         question, limit_s = message

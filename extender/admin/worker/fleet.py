@@ -3,17 +3,23 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from extender.index.choice import NodeChoice
 from extender.index.nodes import NodeIndex
 from extender.index.row import IndexRow
+from extender.state.held_room import Usages
 from vgpu.domain import names
 from vgpu.domain.asks.node_rules import NodeRules
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.placement import preempt
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.models import Models
+from vgpu.placement.simulate import Wanted
 from vgpu.placement.snapshot import NodeView
 
 MAX_RULES: Final = 64  # kinds of pods, by which nodes they may be on
@@ -27,11 +33,19 @@ class Update:
     gone: Sequence[NodeName] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class HoldUpdate:
+    """What is kept free of each card for a gang, by node. It has no answer."""
+
+    usages: Mapping[NodeName, Usages]
+
+
 class Fleet:
     """The node views by name."""
 
     def __init__(self) -> None:
         self.views: dict[NodeName, NodeView] = {}
+        self._held: Mapping[NodeName, Usages] = {}
         self._models = Models()
         self._index = NodeIndex(self._models)
         self._old: dict[NodeName, None] = {}
@@ -53,8 +67,11 @@ class Fleet:
         """Return the nodes that take no pods now, because they are cordoned or not Ready."""
         return frozenset(view.name for view in self.views.values() if view.marks.closed is not None)
 
-    def apply(self, update: Update) -> None:
-        """Take views from the parent process."""
+    def apply(self, update: Update | HoldUpdate) -> None:
+        """Take views, or the room that is kept free, from the parent process."""
+        if isinstance(update, HoldUpdate):
+            self._held = update.usages
+            return
         for view in update.changed:
             self.put(view)
         for name in update.gone:
@@ -62,6 +79,23 @@ class Fleet:
             self._old[name] = None
         if update.gone:
             self._refused.clear()
+
+    def kept_from(self, pod: Wanted) -> list[NodeName]:
+        """Return the nodes on which room is kept free that a pod does not get."""
+        return [name for name in self._held if name in self.views] if pod.is_kept_out else []
+
+    def left(self, pod: Wanted, name: NodeName) -> NodeView:
+        """Return what a pod may have of a node beside room that is kept free for a gang."""
+        view, held = self.views[name], self._held.get(name) if pod.is_kept_out else None
+        return replace(view, state=preempt.with_usage(view.state, held)) if held else view
+
+    def place(self, pod: Wanted, name: NodeName, policy: PackingPolicy) -> Assignment | NodeRefusal:
+        """Return where a pod is placed on a node, or why it cannot be: the decision of filter."""
+        placed, left = self.views[name].place(pod.request, policy, pod.host), self.left(pod, name)
+        if isinstance(placed, NodeRefusal) or left is self.views[name]:
+            return placed
+        beside = left.place(pod.request, policy, pod.host)
+        return NodeRefusal(Reason.CARD_KEPT_FOR_GANG) if isinstance(beside, NodeRefusal) else beside
 
     def put(self, view: NodeView) -> None:
         """Take a view that is new or changed."""

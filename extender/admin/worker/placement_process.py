@@ -18,7 +18,7 @@ from extender.admin.exchange.snapshot_pieces import is_same_view
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.admin.security.caller_turns import RETRY_AFTER, CallerTurns
-from extender.admin.worker.fleet import Update
+from extender.admin.worker.fleet import HoldUpdate, Update
 from extender.admin.worker.questions import Question, WorkerAnswer
 
 LIMIT_S: Final = 5.0
@@ -42,6 +42,7 @@ class PlacementProcess:
         self._turns = CallerTurns(1, MAX_WAITING, MAX_OF_CALLER)
         self._process: asyncio.subprocess.Process | None = None
         self._known = dict(ClusterSnapshot(0).views)
+        self._held = dict(ClusterSnapshot(0).held_usages)
 
     async def ask(self, snapshot: ClusterSnapshot, question: Question, caller: str) -> bytes:
         """Return the answer's JSON.
@@ -57,7 +58,7 @@ class PlacementProcess:
 
     async def close(self) -> None:
         """End the process."""
-        process, self._process, self._known = self._process, None, {}
+        process, self._process, self._known, self._held = self._process, None, {}, {}
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -83,7 +84,7 @@ class PlacementProcess:
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
-            self._known = {}
+            self._known, self._held = {}, {}
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "extender.admin.worker",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -102,7 +103,9 @@ class PlacementProcess:
             await _send(process, Update(changed[first : first + NODES_PER_PIECE]))
         if gone:
             await _send(process, Update((), gone))
-        self._known = dict(snapshot.views)
+        if snapshot.held_usages != self._held:
+            await _send(process, HoldUpdate(snapshot.held_usages))
+        self._known, self._held = dict(snapshot.views), dict(snapshot.held_usages)
 
     async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> WorkerAnswer:
         await _send(process, (question, self._limit_s))

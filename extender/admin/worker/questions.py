@@ -8,6 +8,7 @@ import msgspec
 from extender.admin.worker.fleet import Fleet
 from extender.admin.worker.simulation import FleetSimulation
 from vgpu.domain.asks.node_rules import NodeRuleRefusal
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
@@ -39,9 +40,15 @@ class Explain:
         policy = self.defaults.gpu_policy_for(request.options)
         found = explain.explain(
             request, views.values(), policy,
-            host=self.pod.host, rules=self.pod.rules, overrides=self.reserved, elsewhere=self.elsewhere, pause=pause,
+            host=self.pod.host, rules=self.pod.rules, overrides={**self._kept(fleet, policy), **self.reserved},
+            elsewhere=self.elsewhere, pause=pause,
         )  # fmt: skip
         return documents.explanation(found, views, self.most)
+
+    def _kept(self, fleet: Fleet, policy: PackingPolicy) -> dict[NodeName, NodeRefusal]:
+        """Return the refusals of the nodes on which room is kept free for a gang."""
+        placed = {name: fleet.place(self.pod, name, policy) for name in fleet.kept_from(self.pod)}
+        return {name: refusal for name, refusal in placed.items() if isinstance(refusal, NodeRefusal)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class FleetSimulation:
         """Return where the pods of a gang would be placed together."""
         kinds = dict.fromkeys(pods[position] for position in group.first)
         best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
-        views = [self._fleet.views[name] for name in best]
+        views = [self._fleet.left(pods[group.first[0]], name) for name in best]
         members = [simulate.member_of(position, pods[position], views) for position in group.first]
         return simulated_gangs.plan(group, members, views, self._defaults, pause)
 
@@ -103,10 +103,9 @@ class FleetSimulation:
     def _judged(self, pod: Wanted, choice: NodeChoice) -> JudgedNodes:
         uuids = pod.request.options.selector.named_uuids
         asks = [ask.of(pod.request, chooser, self._fleet.slice_mib) for chooser in pod.request.choosers]
-        exact = self._fleet.nodes_with(uuids)
-        return choice.judge(
-            asks, pod.host, exact, self._fleet.refused_by(pod.rules), lambda name: self._reason(pod, name)
-        )
+        exact, reserved = self._fleet.nodes_with(uuids), self._fleet.kept_from(pod)
+        barred = self._fleet.refused_by(pod.rules)
+        return choice.judge(asks, pod.host, exact, barred, lambda name: self._reason(pod, name), reserved)
 
     def _question(self, pod: Wanted) -> Question:
         return self._defaults.question(pod.request, self._fleet.slice_mib, pod.host)
@@ -119,15 +118,21 @@ class FleetSimulation:
         if not selector.named_uuids and selector.beside is None:
             asked = ask.of(pod.request, largest, self._fleet.slice_mib)
             own = replace(asked, cores=pod.request.counted_cores(largest), card_mib=largest.memory_mib)
-            named = [*choice.nearest(own, pod.host, self._fleet.refused_by(pod.rules)), *choice.wide()]
+            barred = {**self._fleet.refused_by(pod.rules), **self._kept(pod)}
+            named = [*choice.nearest(own, pod.host, barred), *choice.wide()]
         return explain.nearest(pod.request, (views[name].for_pod(pod.host, pod.rules) for name in named))
+
+    def _kept(self, pod: Wanted) -> dict[NodeName, Reason]:
+        """Return the nodes that lack nothing for a pod, but room on them is kept free for a gang."""
+        judged = ((name, self._reason(pod, name)) for name in self._fleet.kept_from(pod))
+        return {name: reason for name, reason in judged if reason is Reason.CARD_KEPT_FOR_GANG}
 
     def _reason(self, pod: Wanted, node: NodeName) -> Reason | None:
         placed = self._place(pod, node)
         return None if isinstance(placed, Assignment) else placed.reason
 
     def _place(self, pod: Wanted, node: NodeName) -> Assignment | NodeRefusal:
-        return self._fleet.views[node].place(pod.request, self._defaults.gpu_policy_for(pod.request.options), pod.host)
+        return self._fleet.place(pod, node, self._defaults.gpu_policy_for(pod.request.options))
 
 
 class _PacedTrial:

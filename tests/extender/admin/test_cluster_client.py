@@ -20,12 +20,14 @@ from extender.admin.exchange.snapshots import ClusterSnapshot, SnapshotNotReady,
 from extender.admin.problems import AdminProblem
 from extender.admin.security.audit import AuditedAction
 from extender.explain.last_decisions import LastDecision
+from extender.state.held_room import HeldRoom
 from tests.extender.admin.conftest import shown
 from tests.extender.conftest import World
+from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.cards.share import NodeState
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, CardUuid, NodeName, PodUid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -148,12 +150,16 @@ STATES = [NodeState.of(Node(NodeName(f"n{n}"), 256, ()), {}, {}) for n in range(
 VIEWS = [NodeView(NodeName("n"), state, None, {"slices": n}) for n in range(2) for state in STATES]
 DECISIONS = [LastDecision(n, 1, {}) for n in range(3)]
 KEYS = st.sampled_from("abcdefgh")
+GANG = (DEFAULT_NAMESPACE, GangSource.ANNOTATION, "train")
+HELD = [{CardUuid("GPU-1"): Usage(slices=n)} for n in range(2)]
 SNAPSHOTS = st.builds(
     ClusterSnapshot,
     number=st.integers(1, 9),
     views=st.dictionaries(KEYS, st.sampled_from(VIEWS)),
     decisions=st.dictionaries(KEYS, st.sampled_from(DECISIONS)),
     why_not_bound=st.sampled_from(["", "no"]),
+    held=st.none() | st.builds(HeldRoom, st.just(GANG), st.just(0), st.dictionaries(KEYS, st.sampled_from(HELD))),
+    impossible_gangs=st.sampled_from([{}, {GANG: 1}]),
     policies=st.just(DefaultPolicies()),
 )
 

@@ -139,11 +139,22 @@ def simulation(found: Row) -> str:
         ["empty GPUs", *(f"{packed['emptyGpus']} of {packed['gpus']}" for packed in (before, after))],
         ["fragmented", *(_fragmented(packed) for packed in (before, after))],
     ]
-    text = f"\n{found['placed']} of {total} pods are placed\n\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
+    text = f"\n{found['placed']} of {total} pods are placed\n" + _kept_room(found.get("keptForGang"))
+    text += "\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
     text += "allocated: by memory or time, whichever is more, of the GPUs that take new shares\n"
     if before["fragmentedPercent"] is not None:
         text += "fragmented: the part of what is free that the pods seen so far cannot use\n"
     return text
+
+
+def _kept_room(kept: Row | None) -> str:
+    """Say which room the pods did not get because it is kept free for a gang; nothing where there is none."""
+    if kept is None:
+        return ""
+    return (
+        f"{kept['cards']} cards are kept free for {shown(kept['gang'])} since {kept['since']}, until {kept['until']} "
+        f"at most: pods of priority {kept['priority']} or lower do not get them (CardKeptForGang)\n"
+    )
 
 
 def _fragmented(packed: Row) -> str:

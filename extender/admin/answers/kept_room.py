@@ -1,0 +1,60 @@
+"""The room that is kept free for a gang, as answers show it: the gang is named to those who may see its pods. Pure."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import Field
+
+from extender.admin.answers.listed.columns import AnswerSchema
+from extender.state.fields import api_times
+from extender.state.gang_members import GangKey
+from extender.state.held_room import HeldRoom
+from vgpu.domain.asks.gang import GangSource
+from vgpu.domain.identifiers import Namespace, NodeName
+
+UNNAMED: Final = "a gang of another namespace"
+SHOWN_NODES: Final = 8  # in a sentence
+
+Row = dict[str, Any]
+
+
+class KeptRoomSchema(AnswerSchema):
+    """Room that is kept free for a gang that has waited for long."""
+
+    gang: str = Field(description="the gang, to those who may see its pods", examples=["gang default/train"])
+    cards: int = Field(description="cards of which anything is kept free", examples=[12])
+    nodes: list[NodeName] = Field(examples=[["node-1", "node-3"]])
+    priority: int = Field(
+        description="pods of other gangs, of this priority or a lower one, do not get it", examples=[0]
+    )
+    since: str = Field(examples=["2026-11-22T12:00:00+00:00"])
+    until: str = Field(description="at most; it ends when the gang is planned", examples=["2026-11-22T12:10:00+00:00"])
+
+
+def shown(held: HeldRoom, sees: Callable[[Namespace], bool]) -> Row:
+    """Return the row of `KeptRoomSchema`."""
+    return {
+        "gang": named(held.key) if sees(held.key[0]) else UNNAMED,
+        "cards": held.cards,
+        "nodes": sorted(held.usages),
+        "priority": held.priority,
+        "since": api_times.text(held.since_ms),
+        "until": api_times.text(held.until_ms),
+    }
+
+
+def named(key: GangKey) -> str:
+    """Name a gang: `gang default/train`."""
+    namespace, source, name = key
+    return f"{'gang' if source is GangSource.ANNOTATION else 'PodGroup'} {namespace}/{name}"
+
+
+def words(kept: Row) -> str:
+    """Say what is kept free, and from whom."""
+    nodes = kept["nodes"]
+    more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
+    return (
+        f"room on {kept['cards']} cards of {', '.join(nodes[:SHOWN_NODES])}{more} is kept free for it until "
+        f"{kept['until']} at most, because it has waited for long; other pods of priority {kept['priority']} or lower "
+        "do not get it"
+    )
