@@ -15,7 +15,8 @@ class Problem:
 
     Attributes:
         field: path of the field, `spec.containers[main].resources.limits[vgpu.io/gpu-mem]`.
-        value: the field's value as text; empty where the field is missing.
+        value: the field's value as text, the first 100 characters of it with its length where it is longer: problems
+            stay in memory as long as their pod exists. Empty where the field is missing.
         why: what is wrong, and what to write instead.
     """
 
@@ -23,9 +24,13 @@ class Problem:
     value: str
     why: str
 
+    def __post_init__(self) -> None:
+        """Keep little of a long value."""
+        object.__setattr__(self, "value", clipped(self.value))
+
     def __str__(self) -> str:
         """Return one printable line: field and value are a user's, and other people read it in Events and lists."""
-        value = f' "{clipped(self.value)}"' if self.value else ""
+        value = f' "{self.value}"' if self.value else ""
         return printable.line(f"{clipped(self.field, MAX_FIELD)}:{value} {self.why}")
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.asks import policy
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 
 # Whose values are only those that mean the same in both: vgpushare has policies that HAMi does not, and the reverse.
 _POLICIES: Final = {
@@ -91,4 +91,4 @@ def _problems(annotations: Mapping[str, str], ours: Mapping[str, str]) -> Iterat
         if mine and annotations.get(mine, ours[mine]) != ours[mine]:
             said = f"cannot be combined with {mine}, which has another value"
         if said:
-            yield Problem(f"metadata.annotations[{name}]", clipped(value), said)
+            yield Problem(f"metadata.annotations[{name}]", value, said)

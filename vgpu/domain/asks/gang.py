@@ -12,7 +12,7 @@ from typing import Final
 
 from vgpu.domain import names, object_names
 from vgpu.domain.json_types import Json
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 
 MAX_SIZE: Final = 256  # members
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
@@ -58,7 +58,7 @@ def parse(pod: Json) -> tuple[Gang | None, list[Problem]]:
     named = dict(_named(pod))
     if GangSource.ANNOTATION in named and not object_names.is_subdomain(named[GangSource.ANNOTATION]):
         why = "must be a DNS name of at most 253 characters, such as train-7"
-        return None, [Problem(FIELDS[GangSource.ANNOTATION], clipped(named[GangSource.ANNOTATION]), why)]
+        return None, [Problem(FIELDS[GangSource.ANNOTATION], named[GangSource.ANNOTATION], why)]
     size, problems = _size(pod, has_name=GangSource.ANNOTATION in named)
     found = [Gang(name, source, size) for source, name in named.items() if not problems]
     return found[0] if found else None, problems
@@ -99,7 +99,7 @@ def _size(pod: Json, *, has_name: bool) -> tuple[int | None, list[Problem]]:
         why = f"is missing: how many pods are in the gang of {names.GANG}, 1 to {MAX_SIZE}"
         return None, [Problem(_SIZE_FIELD, "", why)] if has_name else []
     if not has_name:
-        return None, [Problem(_SIZE_FIELD, clipped(str(value)), f"needs {names.GANG} too, the name of the gang")]
+        return None, [Problem(_SIZE_FIELD, str(value), f"needs {names.GANG} too, the name of the gang")]
     if not _SIZE.fullmatch(str(value)) or int(value) > MAX_SIZE:
-        return None, [Problem(_SIZE_FIELD, clipped(str(value)), f"must be a plain whole number from 1 to {MAX_SIZE}")]
+        return None, [Problem(_SIZE_FIELD, str(value), f"must be a plain whole number from 1 to {MAX_SIZE}")]
     return int(value), []

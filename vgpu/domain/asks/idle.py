@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from vgpu.domain import names
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 
 NEVER: Final = "never"
 
@@ -91,10 +91,10 @@ def read(annotations: Mapping[str, str]) -> tuple[Setting, list[Problem]]:
     after_s = None if after is None else seconds_of(after)
     if after is not None and after_s is None:
         why = f"must be a time from 1m to 720h, such as 30m or 1h30m, or {NEVER}"
-        problems.append(Problem(_field(names.IDLE_AFTER), clipped(after), why))
+        problems.append(Problem(_field(names.IDLE_AFTER), after, why))
     if action is not None and action not in set(IdleAction):
         why = f"must be one of {', '.join(IdleAction)}"
-        problems.append(Problem(_field(names.IDLE_ACTION), clipped(action), why))
+        problems.append(Problem(_field(names.IDLE_ACTION), action, why))
     known = IdleAction(action) if action in set(IdleAction) else None
     return Setting(after_s, known, is_readable=not problems), problems
 

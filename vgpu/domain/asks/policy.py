@@ -11,7 +11,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import CardUuid
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 
 MAX_PRIORITY = 100
 MAX_MODELS = 16
@@ -172,7 +172,7 @@ def _choice(kind: type[E], name: str, annotations: Mapping[str, str], problems: 
     if value is None:
         return None
     if value not in set(kind):
-        problems.append(Problem(_field(name), clipped(value), f"must be one of {', '.join(kind)}"))
+        problems.append(Problem(_field(name), value, f"must be one of {', '.join(kind)}"))
         return None
     return kind(value)
 
@@ -182,9 +182,7 @@ def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:
     if value is None:
         return 0
     if not (value.isascii() and value.isdigit() and int(value[:4]) <= MAX_PRIORITY and len(value) < 4):  # noqa: PLR2004
-        problems.append(
-            Problem(_field(names.PRIORITY), clipped(value), f"must be a whole number from 0 to {MAX_PRIORITY}")
-        )
+        problems.append(Problem(_field(names.PRIORITY), value, f"must be a whole number from 0 to {MAX_PRIORITY}"))
         return 0
     return int(value)
 
@@ -206,7 +204,7 @@ def _labels(name: str, annotations: Mapping[str, str], problems: list[Problem]) 
     found = [(match[1], match[2]) for match in matches if match]
     if len(found) < len(matches) or len(found) > MAX_LABELS:
         why = f"must be labels of pods as KEY=VALUE, at most {MAX_LABELS} of them separated by commas"
-        problems.append(Problem(_field(name), clipped(value), why))
+        problems.append(Problem(_field(name), value, why))
         return frozenset()
     return frozenset(found)
 
@@ -218,6 +216,6 @@ def _words(name: str, annotations: Mapping[str, str], problems: list[Problem], m
     words = tuple(word.strip() for word in value.split(",", most))
     if len(words) > most or not all(0 < len(word) <= MAX_WORD for word in words):
         why = f"must be a comma-separated list of at most {most} entries, each with 1 to {MAX_WORD} characters"
-        problems.append(Problem(_field(name), clipped(value), why))
+        problems.append(Problem(_field(name), value, why))
         return ()
     return words

@@ -16,20 +16,20 @@ from vgpu.domain.asks.gang import Gang
 from vgpu.domain.asks.policy import ComputePolicy, PodOptions
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
 
 MAX_GPUS = 64
 MAX_GPU_CONTAINERS = 32  # of a pod; each is placed and enforced by itself
-MAX_CONTAINERS = 128  # of a pod that asks for GPUs; the webhook changes each of them
+MAX_CONTAINERS = 128  # of a pod that asks for GPUs, in all; the webhook changes each of them
 
 
 _PREFIX = f"{names.DOMAIN}/"
 TOO_MANY_CONTAINERS = Problem(
     "spec.containers",
     "",
-    f"a pod may have {MAX_GPU_CONTAINERS} containers that ask for GPUs, and {MAX_CONTAINERS} containers beside them; "
-    "use several pods",
+    f"a pod that asks for GPUs may have {MAX_CONTAINERS} containers in all, init containers included, of which "
+    f"{MAX_GPU_CONTAINERS} may ask for GPUs; use several pods",
 )
 
 
@@ -268,7 +268,7 @@ class _RequestReader:
                 self.report(name, f"is added by the webhook; ask for {names.GPU_MEM} or {names.GPU} instead")
 
     def report(self, name: str, why: str) -> None:
-        self.problems.append(Problem(f"{self.path}[{name}]", clipped(self.asked[name]), why))
+        self.problems.append(Problem(f"{self.path}[{name}]", self.asked[name], why))
 
 
 _UNITS = {

@@ -13,7 +13,7 @@ from vgpu.domain import names, object_names
 from vgpu.domain.asks.policy import MemoryPolicy
 from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
-from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.problem import Problem
 from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
 
 SPACE: Final = "space"  # the compute policy
@@ -70,7 +70,7 @@ def parse(namespace: Namespace, annotations: Mapping[str, str]) -> tuple[SpaceOp
     """Read a pod's annotations: None where its policy is another one, or where they cannot be read."""
     if annotations.get(names.COMPUTE_POLICY) != SPACE:
         return None, [
-            Problem(_field(name), clipped(annotations[name]), f"needs {names.COMPUTE_POLICY}: {SPACE} too")
+            Problem(_field(name), annotations[name], f"needs {names.COMPUTE_POLICY}: {SPACE} too")
             for name in (SPACE_GROUP, SM_PERCENTAGE)
             if name in annotations
         ]
@@ -128,7 +128,7 @@ def _group(namespace: Namespace, value: str | None, problems: list[Problem]) -> 
     if object_names.is_label(name):
         return SpaceGroup(NO_NAMESPACE if value.startswith(SHARED) else namespace, name)
     why = f"must be a DNS label of at most 63 characters, such as models, or {SHARED}NAME"
-    problems.append(Problem(_field(SPACE_GROUP), clipped(value), why))
+    problems.append(Problem(_field(SPACE_GROUP), value, why))
     return None
 
 
@@ -138,5 +138,5 @@ def _percentage(value: str | None, problems: list[Problem]) -> int | None:
     if _PERCENT.fullmatch(value) and int(value) <= WHOLE_PERCENT:
         return int(value)
     why = f"must be a whole number of percent of a card's multiprocessors, 1 to {WHOLE_PERCENT}"
-    problems.append(Problem(_field(SM_PERCENTAGE), clipped(value), why))
+    problems.append(Problem(_field(SM_PERCENTAGE), value, why))
     return None
