@@ -44,6 +44,7 @@ class Wanted:
         preferred: as `request`, with the cards that it prefers; None where it prefers none.
         used_racks: where the other pods of its job are.
         is_kept_out: whether room that is kept free for a gang is not for this pod.
+        reserved: nodes that have room, but for other pods only, with the reason.
     """
 
     request: PodRequest
@@ -54,6 +55,7 @@ class Wanted:
     preferred: PodRequest | None = None
     used_racks: tuple[str, ...] = ()
     is_kept_out: bool = False
+    reserved: tuple[tuple[NodeName, Reason], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class ClusterSnapshot:
         """What is kept free of each card, by node."""
         return self.held.usages if self.held is not None else {}
 
+    @cached_property
+    def has_nominations(self) -> bool:
+        """Whether cards are reserved for pods that other pods are evicted for."""
+        return any(pod.scheduling.nominated_node and pod.waits_for_node for pod in self.pods.values())
+
     def is_held_against(self, pod: WatchedPod) -> bool:
         """Whether room is kept free for a gang that this pod does not get."""
         return self.held is not None and self.held.is_against(pod)
@@ -188,7 +193,7 @@ class Snapshots:
     async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
-        for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
+        for node in self._cluster.objects.nominations.nodes():
             placement = self._inputs.node_filter.node(pod, node)
             if isinstance(placement, NodeRefusal) and placement.reason in KEPT:
                 found[node] = placement

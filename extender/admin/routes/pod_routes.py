@@ -1,6 +1,6 @@
 """`/pods`, `/pending` and the explanation of one pod."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -23,7 +23,9 @@ from extender.admin.worker.questions import Explain, Reasons
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
 from vgpu.domain import names
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["pods"])
@@ -105,10 +107,9 @@ async def explain_pod(
     if known is not None or request_ is None:
         shown = {**_nothing(), **(known or {}), **waits, "pod": pods.row(pod, snapshot)}
         return answer(request, {**shown, "staleSince": snapshot.stale_since})
-    wanted = Wanted(request_, pod.host, rules=pod.rules, is_kept_out=snapshot.is_held_against(pod))
-    reserved = await context.reserved(pod)
+    (wanted,) = await _wanted(context, snapshot, [(pod, request_)])
     elsewhere = pending_explanations.elsewhere(pod, gang)
-    question = Explain(wanted, snapshot.policies, query.nodes, reserved, elsewhere)
+    question = Explain(wanted, snapshot.policies, query.nodes, elsewhere)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = pending_explanations.with_helping_pods(found["nearest"], snapshot, sees)
@@ -173,10 +174,8 @@ async def _reasons(
             asked.append((pod, pod.parsed.request))
     if asked:
         beside = await context.requests([pod for pod, _ in asked])
-        wanted = [
-            Wanted(now or request, pod.host, rules=pod.rules, is_kept_out=snapshot.is_held_against(pod))
-            for (pod, request), now in zip(asked, beside, strict=True)
-        ]
+        judged = [(pod, now or request) for (pod, request), now in zip(asked, beside, strict=True)]
+        wanted = await _wanted(context, snapshot, judged)
         held_back = [pending_explanations.elsewhere(pod, pending_explanations.gang_of(pod, gangs)) for pod, _ in asked]
         question = Reasons(wanted, snapshot.policies, [why.reason if why else None for why in held_back])
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.counted_as))
@@ -191,6 +190,24 @@ async def _reasons(
                 gang=pending_explanations.gang_of(pod, gangs),
             )
             found[pod.uid] = {"message": message, "reasons": landing["reasons"], "nearest": near}
+    return found
+
+
+async def _wanted(
+    context: Context, snapshot: ClusterSnapshot, pods: Iterable[tuple[WatchedPod, PodRequest]]
+) -> list[Wanted]:
+    """Return pods as they are judged, each with what it asks for now; the room that others get is not theirs.
+
+    Which cards are reserved for nominated pods is asked once for equal pods.
+    """
+    found, known = [], dict[Hashable, tuple[tuple[NodeName, Reason], ...]]()
+    for pod, request in pods:
+        kind = request, pod.scheduling.priority, gang_members.key_of(pod), pod.scheduling.nominated_node and pod.uid
+        if snapshot.has_nominations and kind not in known:
+            reserved = await context.reserved(pod)
+            known[kind] = tuple((node, refusal.reason) for node, refusal in sorted(reserved.items()))
+        kept_out, others = snapshot.is_held_against(pod), known.get(kind, ())
+        found.append(Wanted(request, pod.host, rules=pod.rules, is_kept_out=kept_out, reserved=others))
     return found
 
 

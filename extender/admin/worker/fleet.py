@@ -81,8 +81,9 @@ class Fleet:
             self._refused.clear()
 
     def kept_from(self, pod: Wanted) -> list[NodeName]:
-        """Return the nodes on which room is kept free that a pod does not get."""
-        return [name for name in self._held if name in self.views] if pod.is_kept_out else []
+        """Return the nodes on which room is kept free or reserved that a pod does not get."""
+        named = [*(self._held if pod.is_kept_out else ()), *(name for name, _ in pod.reserved)]
+        return [name for name in named if name in self.views]
 
     def left(self, pod: Wanted, name: NodeName) -> NodeView:
         """Return what a pod may have of a node beside room that is kept free for a gang."""
@@ -92,7 +93,11 @@ class Fleet:
     def place(self, pod: Wanted, name: NodeName, policy: PackingPolicy) -> Assignment | NodeRefusal:
         """Return where a pod is placed on a node, or why it cannot be: the decision of filter."""
         placed, left = self.views[name].place(pod.request, policy, pod.host), self.left(pod, name)
-        if isinstance(placed, NodeRefusal) or left is self.views[name]:
+        if isinstance(placed, NodeRefusal):
+            return placed
+        if (reason := dict(pod.reserved).get(name)) is not None:
+            return NodeRefusal(reason)
+        if left is self.views[name]:
             return placed
         beside = left.place(pod.request, policy, pod.host)
         return NodeRefusal(Reason.CARD_KEPT_FOR_GANG) if isinstance(beside, NodeRefusal) else beside

@@ -1,6 +1,6 @@
 """The questions to the placement process, and its answers: JSON that goes to the client."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,7 +31,6 @@ class Explain:
     pod: Wanted
     defaults: DefaultPolicies
     most: int
-    reserved: Mapping[NodeName, NodeRefusal] = field(default_factory=dict)
     elsewhere: NodeRuleRefusal | None = None
 
     def answer(self, fleet: Fleet, pause: Pause) -> JsonObject:
@@ -40,13 +39,13 @@ class Explain:
         policy = self.defaults.gpu_policy_for(request.options)
         found = explain.explain(
             request, views.values(), policy,
-            host=self.pod.host, rules=self.pod.rules, overrides={**self._kept(fleet, policy), **self.reserved},
+            host=self.pod.host, rules=self.pod.rules, overrides=self._kept(fleet, policy),
             elsewhere=self.elsewhere, pause=pause,
         )  # fmt: skip
         return documents.explanation(found, views, self.most)
 
     def _kept(self, fleet: Fleet, policy: PackingPolicy) -> dict[NodeName, NodeRefusal]:
-        """Return the refusals of the nodes on which room is kept free for a gang."""
+        """Return the refusals of the nodes on which room is kept free or reserved for other pods."""
         placed = {name: fleet.place(self.pod, name, policy) for name in fleet.kept_from(self.pod)}
         return {name: refusal for name, refusal in placed.items() if isinstance(refusal, NodeRefusal)}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from extender.admin.worker.fleet import Fleet
 from extender.index import ask
@@ -20,6 +21,8 @@ from vgpu.placement.question import Question
 from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.simulated_gangs import Together
 from vgpu.placement.simulated_neighbours import Neighbourhood, Tenants
+
+KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 
 class FleetSimulation:
@@ -123,9 +126,9 @@ class FleetSimulation:
         return explain.nearest(pod.request, (views[name].for_pod(pod.host, pod.rules) for name in named))
 
     def _kept(self, pod: Wanted) -> dict[NodeName, Reason]:
-        """Return the nodes that lack nothing for a pod, but room on them is kept free for a gang."""
+        """Return the nodes that lack nothing for a pod, but room on them is kept free for others."""
         judged = ((name, self._reason(pod, name)) for name in self._fleet.kept_from(pod))
-        return {name: reason for name, reason in judged if reason is Reason.CARD_KEPT_FOR_GANG}
+        return {name: reason for name, reason in judged if reason in KEPT}
 
     def _reason(self, pod: Wanted, node: NodeName) -> Reason | None:
         placed = self._place(pod, node)

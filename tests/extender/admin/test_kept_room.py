@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender.explain.unschedulable import UnschedulablePods
 from extender.gangs.room_holding import IMPOSSIBLE, RoomHolding
@@ -166,6 +167,30 @@ async def test_room_that_is_no_longer_kept_is_open_to_the_next_question(admin: A
     admin.world.cluster.holds.now = None
     await admin.fresh()
     assert (await simulated(admin, manifest(gpu_mem=256)))["placed"] == 1
+
+
+async def test_cards_that_are_reserved_for_a_nominated_pod_are_no_room_for_others(admin: Admin) -> None:
+    """A pod for which others are evicted from n1 needs both cards there; n2 and n3 are full."""
+    for name in ("n2", "n3"):
+        for _ in range(2):
+            filler = await admin.world.create_pod(gpu_mem=2048)
+            assert await admin.world.bind(filler, name) == ""
+            await admin.world.until_bound_is_watched(filler)
+    high = await admin.world.create_pod(gpu=2)
+    waiting = await admin.world.create_pod(gpu_mem=256)
+    known = admin.world.cluster.objects.pods[high["metadata"]["uid"]]
+    nominated = structs.replace(
+        known, version=1 << 40, scheduling=structs.replace(known.scheduling, priority=10, nominated_node=NodeName("n1"))
+    )
+    admin.world.cluster.updates.upsert_pod(nominated)
+    await admin.fresh()
+    name = waiting["metadata"]["name"]
+    explained = await admin.get(f"/pods/default/{name}/explain")
+    assert {reason["reason"]: reason["nodes"] for reason in explained["reasons"]} == {
+        "CardReserved": 1, "CardInsufficientMemory": 2,
+    }  # fmt: skip
+    (row,) = [row for row in (await admin.get("/pending"))["items"] if row["name"] == name]
+    assert (row["message"], row["reasons"]) == (explained["message"], explained["reasons"])
 
 
 @pytest.mark.parametrize("size", [1, 2])

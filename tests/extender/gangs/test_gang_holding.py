@@ -3,12 +3,10 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 from msgspec import structs
 
-from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
 from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
@@ -176,19 +174,15 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
     assert "does not fit the cluster's cards even when all of them are free" in waits[1]
 
 
-def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
+def test_a_pod_is_refused_for_kept_room_and_a_pod_is_not_bound_to_it() -> None:
     extender = Extender(Clock(), None)
     whole = {name: {CardUuid(f"GPU-{name}-{card}"): Usage(wholes=1) for card in range(2)} for name in NODES}
     extender.cluster.holds.now = HeldRoom((DEFAULT_NAMESPACE, GangSource.ANNOTATION, "train"), 0, whole)
     pod = Stream(random.Random(0)).pod(gpu_mem=256)
-    explaining = Filter(extender.cluster, DefaultPolicies())
-    at_once = partial(asyncio.sleep, 0)
-    shown = SnapshotInputs(extender.cluster, explaining, extender.tracker, dict, at_once, lambda: "", DefaultPolicies)
-    snapshots = Snapshots(shown)
-    refused = asyncio.run(snapshots.reserved(pod))
+    refused = Filter(extender.cluster, DefaultPolicies()).nodes(pod, NODES).refused
     assert {name: refusal.reason for name, refusal in refused.items()} == dict.fromkeys(
         NODES, Reason.CARD_KEPT_FOR_GANG
     )
     assert str(extender.binder._reserve(pod, NodeName("n1"))).startswith("CardKeptForGang: ")
     extender.cluster.holds.now = None
-    assert asyncio.run(snapshots.reserved(pod)) == {}
+    assert not Filter(extender.cluster, DefaultPolicies()).nodes(pod, NODES).refused
