@@ -1,6 +1,6 @@
 """The admin's ASGI application: routes, errors, the administrators' page, and the OpenAPI document."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 import vgpu
 from extender.admin import problems
-from extender.admin.answers import schemas, wrong_values
+from extender.admin.answers import permitted_fields, schemas, wrong_values
 from extender.admin.problems import AdminProblem, FieldError
 from extender.admin.routes import (
     card_routes,
@@ -114,19 +114,37 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this type
-    errors = [FieldError(_path(detail["loc"]), wrong_values.words(detail)) for detail in error.errors()]
-    is_json_error = any(detail["type"] == "json_invalid" for detail in error.errors())
-    status = HTTPStatus.BAD_REQUEST if is_json_error else HTTPStatus.UNPROCESSABLE_ENTITY
+    found = error.errors()
+    if any(detail["type"] == "json_invalid" for detail in found):
+        return problems.response(_no_json(f" at character {found[0]['loc'][-1]}"), request.url.path)
+    errors = [FieldError(_path(detail["loc"]), wrong_values.words(detail, _known(request, detail))) for detail in found]
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
     detail = f"{errors[0].field}: {errors[0].detail}" if errors else "the request cannot be read"
     return problems.response(AdminProblem(status, detail, errors), request.url.path)
 
 
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - the handler of this type
+    if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's, of a body that Python's JSON parser cannot take
+        return problems.response(_no_json(", is not UTF-8, or is nested too deeply"), request.url.path)
     detail = error.detail if error.status_code != HTTPStatus.NOT_FOUND else f"there is no {request.url.path}"
     return problems.response(
         AdminProblem(HTTPStatus(error.status_code), detail, headers=error.headers), request.url.path
     )
+
+
+def _no_json(why: str) -> AdminProblem:
+    return problems.bad_field("body", f"is no readable JSON{why}", HTTPStatus.BAD_REQUEST)
+
+
+def _known(request: Request, error: Mapping[str, Any]) -> Collection[str] | None:
+    """Return the names that are permitted beside a name that is not known; None where that cannot be said."""
+    place, *steps = error["loc"]
+    dependant = getattr(request.scope.get("route"), "dependant", None)
+    params = {"query": "query_params", "body": "body_params"}.get(place)
+    if error["type"] != "extra_forbidden" or dependant is None or params is None:
+        return None
+    return permitted_fields.fields_at([param.field_info.annotation for param in getattr(dependant, params)], steps)
 
 
 def _path(loc: tuple[Any, ...]) -> str:

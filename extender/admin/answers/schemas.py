@@ -115,6 +115,7 @@ class ExplanationSchema(AnswerSchema):
 MAX_SIMULATED: Final = simulate.MAX_IN_REQUEST
 
 POD_SCHEMA: Final[JsonDict] = {
+    "type": "object",
     "properties": {
         "metadata": {
             "type": "object",
@@ -123,7 +124,7 @@ POD_SCHEMA: Final[JsonDict] = {
                 "name": {"type": "string", "pattern": object_names.SUBDOMAIN},
             },
         }
-    }
+    },
 }
 
 
@@ -132,7 +133,7 @@ class SimulatedEntrySchema(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    pod: dict[str, Any] = Field(
+    pod: Any = Field(  # what is no object is wrong in this entry only
         description="a Pod, as for kubectl apply",
         json_schema_extra=POD_SCHEMA,
         examples=[

@@ -9,7 +9,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from msgspec import structs
 
-from extender.admin.answers import kept_room, schemas
+from extender.admin.answers import kept_room, schemas, wrong_values
 from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
@@ -22,6 +22,7 @@ from extender.state import card_neighbours
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
+from vgpu.adapters.kubernetes.pod_json import PodJson
 from vgpu.domain import names, new_pods, object_names
 from vgpu.domain.asks import node_rules, translate
 from vgpu.domain.asks.node_rules import NodeRules
@@ -116,7 +117,7 @@ def _read(
         if isinstance(read, PodsToPlace):
             found.append(read)
             continue
-        problems = tuple(FieldError(f"pods[{index}].pod.{field}", why) for field, why in read)
+        problems = tuple(FieldError(f"pods[{index}].pod.{field}".removesuffix("."), why) for field, why in read)
         namespace = _text(entry.pod, "namespace") or DEFAULT_NAMESPACE
         found.append(UnplaceableEntry(namespace, _text(entry.pod, "name") or "pod", problems, entry.count))
     errors = [problem for entry in found if isinstance(entry, UnplaceableEntry) for problem in entry.problems]
@@ -125,9 +126,9 @@ def _read(
     return found
 
 
-def _text(manifest: Mapping[str, Any], name: str) -> str:
+def _text(manifest: object, name: str) -> str:
     """Return a field of a manifest's metadata; empty where it is missing or no text."""
-    metadata = manifest.get("metadata")
+    metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     value = metadata.get(name) if isinstance(metadata, Mapping) else None
     return value[:MAX_NAME] if isinstance(value, str) else ""
 
@@ -165,13 +166,21 @@ def _tenants(namespaces: Collection[Namespace], snapshot: ClusterSnapshot) -> di
     return found
 
 
-def _pod(
-    manifest: Mapping[str, Any], count: int, context: Context, snapshot: ClusterSnapshot
-) -> PodsToPlace | list[tuple[str, str]]:
+def _decoded(manifest: Any) -> PodJson | FieldError:
+    """Return a manifest with what is read of it, or what is wrong."""
+    if not isinstance(manifest, Mapping):
+        return FieldError("", "must be an object, a Pod")
     try:
-        pod = pod_json.decode(msgspec.json.encode(manifest))
+        found = pod_json.decode(msgspec.json.encode(manifest))
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
-        return [("", f"is no readable Pod: {error}")]
+        return wrong_values.of_manifest(str(error))
+    return found
+
+
+def _pod(manifest: Any, count: int, context: Context, snapshot: ClusterSnapshot) -> PodsToPlace | list[tuple[str, str]]:
+    pod = _decoded(manifest)
+    if isinstance(pod, FieldError):
+        return [(pod.field, pod.detail)]
     metadata = pod.get("metadata") or {}
     namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
     if not object_names.is_label(namespace):

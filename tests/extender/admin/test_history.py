@@ -1,5 +1,6 @@
 """Usage and events of the history, for those who may see them."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,29 @@ def test_periods() -> None:
     for since, until in (("1d", "2d"), ("99999w", ""), ("0001-01-01T00:00:00Z", ""), ("-1d", ""), ("1d", "9999-12-31")):
         with pytest.raises(AdminProblem):
             periods.read(since, until, NOW)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "said"),
+    [
+        ("9999999d", "", "since: must be at most 3660 days ago"),
+        ("99999999999999d", "", "since: must be at most 3660 days ago"),
+        ("9999999999999999999s", "", f"since: {periods.FORM}"),
+        ("3661d", "", "since: must be at most 3660 days ago"),
+        ("1999-01-01", "", "since: must be at most 3660 days ago"),
+        ("2999-01-01", "", "since: must be before now"),
+        ("2027-01-01", "", "since: must be before now"),
+        ("2027-01-01", "2028-01-01", "since: must be before now"),
+        ("0s", "", "since: must be before now"),
+        ("1h", "2h", "since: must be before until"),
+        ("1h", "2999-01-01", "until: must be at most 3660 days after now"),
+        ("1h", "99999d", "until: must be at most 3660 days ago"),
+        ("soon", "", f"since: {periods.FORM}"),
+    ],
+)  # fmt: skip
+def test_a_period_that_is_none_is_refused_with_what_is_wrong(since: str, until: str, said: str) -> None:
+    with pytest.raises(AdminProblem, match=f"^{re.escape(said)}$"):
+        periods.read(since, until, datetime(2026, 11, 29, tzinfo=UTC))
 
 
 async def test_usage_names_the_currency_of_its_costs(opened: Opened) -> None:
