@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from tests import strategies
 from tests.webhook import builders
 from vgpu.domain import names, new_pods
 from vgpu.domain.asks import manifest, translate
@@ -266,3 +267,16 @@ def test_a_new_pod_names_one_gang() -> None:
 def test_a_gang_has_no_affinity_to_other_pods_cards() -> None:
     pod = builders.pod(SHARE, {names.GANG: "train", names.GANG_SIZE: "8", names.GPU_ANTI_AFFINITY: "app=x"})
     assert refused_fields(pod) == [f"metadata.annotations[{names.GPU_ANTI_AFFINITY}]"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY, names.PREFERRED_GPU_AFFINITY, names.PREFERRED_GPU_ANTI_AFFINITY],
+)
+def test_labels_that_no_pod_can_have_together_are_refused(name: str) -> None:
+    def said(value: str) -> list[str]:
+        pod = strategies.pod(strategies.container(gpu_mem=256), annotations={name: value})
+        return [problem.why for problem in new_pods.problems(translate.translate(pod, list, 1024, 256), 256)]
+
+    assert [why for why in said("a=b, a=c") if "two values of the label a" in why]
+    assert not [why for why in said("a=b,c=b,a=b") if "two values" in why]

@@ -4,6 +4,7 @@ The pod may be as its user wrote it, or as the webhook has completed it. What on
 highest priority of the pod's namespace, is not looked at.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,6 +20,9 @@ VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES: Final = frozenset({"void", "none"})  # values of it that hand over no card
 _GITHUB_SCHEDULER: Final = "ACTIONS_RUNNER_USE_KUBE_SCHEDULER"  # otherwise their jobs name the runner's node
 _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
+_NEIGHBOURS: Final = (
+    names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY, names.PREFERRED_GPU_AFFINITY, names.PREFERRED_GPU_ANTI_AFFINITY,
+)  # fmt: skip
 _KNOWN_ANNOTATIONS: Final = frozenset(
     (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS, names.AS_WRITTEN)
 )
@@ -31,6 +35,7 @@ def problems(translated: TranslatedPod, slice_mib: int) -> list[Problem]:
         return [request.TOO_MANY_CONTAINERS]
     found = [*translated.problems] or [*_kubelet_resources(translated, slice_mib), *_nvidia_plugin(pod)]
     found += _unknown_annotations(pod)
+    found += _impossible_neighbours(pod)
     found += gang.conflicts(pod)
     found += idle.read(manifest.annotations(pod))[1]
     found += _node_set_by_hand(pod)
@@ -104,6 +109,17 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
             instead = suggestion.instead_of(name, (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
             yield Problem(f"metadata.annotations[{name}]", "", f"is not an annotation of {names.DOMAIN}; {instead}")
+
+
+def _impossible_neighbours(pod: Json) -> Iterator[Problem]:
+    """Yield a problem for labels that no pod can have: a pod has one value of each label."""
+    annotations = manifest.annotations(pod)
+    for name in _NEIGHBOURS:
+        pairs = {word.strip() for word in annotations.get(name, "").split(",") if "=" in word}
+        keys = Counter(pair.partition("=")[0] for pair in pairs)
+        if twice := sorted(key for key, count in keys.items() if count > 1):
+            why = f"names two values of the label {twice[0]}, and all labels must be those of one pod; name one value"
+            yield Problem(f"metadata.annotations[{name}]", annotations[name], why)
 
 
 def _node_set_by_hand(pod: Json) -> Iterator[Problem]:

@@ -36,11 +36,12 @@ def known_cause(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
     if pod.parsed.problems:
         message = "; ".join(map(str, pod.parsed.problems))
         return _cause(Reason.INVALID_REQUEST, message, ADVICE_FIX_MANIFEST, snapshot)
+    if pod.is_terminal:
+        where = f"the pod was on node {pod.node}, and has ended" if pod.node else "the pod has ended"
+        return {"message": where, "reasons": [], "nearest": None, "advice": [], "fits": False}
     if pod.node:
         place = f"the pod is on node {pod.node}"
         return {"message": place, "reasons": [], "nearest": None, "advice": [], "fits": True}
-    if pod.is_terminal:
-        return {"message": "the pod has ended", "reasons": [], "nearest": None, "advice": [], "fits": False}
     return _not_tried(pod, snapshot)
 
 

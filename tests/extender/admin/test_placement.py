@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
@@ -98,6 +99,17 @@ async def test_affinity_to_pods_on_cards_is_explained_and_simulated(admin: Admin
     assert [pod["node"] for pod in simulated["pods"]] == ["n2"]
     client["metadata"]["namespace"] = "other"
     assert (await admin.post("/simulate", {"pods": [{"pod": client}]}))["notPlaced"] == 1
+
+
+async def test_of_a_pod_that_has_ended_it_is_said_where_it_was(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=256)
+    assert await admin.world.bind(pod, "n1") == ""
+    await admin.world.until_bound_is_watched(pod)
+    known = admin.world.cluster.objects.pods[pod["metadata"]["uid"]]
+    admin.world.cluster.updates.upsert_pod(structs.replace(known, is_terminal=True, version=1 << 40))
+    await admin.fresh()
+    found = await admin.get(f"/pods/default/{pod['metadata']['name']}/explain")
+    assert (found["message"], found["fits"]) == ("the pod was on node n1, and has ended", False)
 
 
 async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:

@@ -13,3 +13,8 @@ def test_a_name_that_resembles_a_known_one_gets_it() -> None:
 def test_another_name_gets_all_known_ones() -> None:
     assert suggestion.instead_of("zone", KNOWN) == f"known: {', '.join(KNOWN)}"
     assert suggestion.instead_of("", KNOWN).startswith("known: ")
+
+
+def test_a_domain_that_all_names_have_is_no_likeness() -> None:
+    assert suggestion.instead_of("vgpu.io/bogus", ("vgpu.io/gang", "vgpu.io/priority")).startswith("known: ")
+    assert suggestion.instead_of("vgpu.io/gagn", ("vgpu.io/gang", "vgpu.io/priority")) == "did you mean vgpu.io/gang?"

@@ -102,6 +102,8 @@ def _query(
 ) -> dict[str, Any]:
     if kind.plural in ("pods", "pending"):
         return pod_query(session, namespace, names, selector, everywhere=everywhere)
+    if namespace is not None:
+        raise CommandFailed(f"--namespace: {kind.plural} are in no namespace; leave it out", WRONG_USAGE)
     if selector:
         raise CommandFailed(f"--selector: {kind.plural} have no labels here; use kubectl get nodes -l", WRONG_USAGE)
     return {"name": names} if names and kind.plural == "nodes" else {}

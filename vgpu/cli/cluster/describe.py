@@ -73,7 +73,7 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("UID", row["uid"]),
             ("Status", tables.pod_status(row)),
             ("Requested", row["requested"]),
-            ("Compute policy", row["computePolicy"] or "default: fixed with gpu-cores, else burst"),
+            ("Compute policy", _compute_policy(row)),
             ("Priority", str(row["priority"])),
             ("Node", row["node"]),
         )
@@ -145,6 +145,15 @@ def simulation(found: Row) -> str:
     if before["fragmentedPercent"] is not None:
         text += "fragmented: the part of what is free that the pods seen so far cannot use\n"
     return text
+
+
+def _compute_policy(row: Row) -> str:
+    """Return the pod's policy; where it names none, that which applies."""
+    if row["computePolicy"]:
+        return str(row["computePolicy"])
+    if row["cores"] and "; " in row["requested"]:  # of several containers, some may ask for time
+        return "default: fixed with gpu-cores, else burst"
+    return "fixed (the default with gpu-cores)" if row["cores"] else "burst (the default without gpu-cores)"
 
 
 def _kept_room(kept: Row | None) -> str:

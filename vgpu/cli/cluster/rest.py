@@ -34,6 +34,7 @@ _CODES: Final[Mapping[int, int]] = {
     HTTPStatus.CONFLICT: ANSWER_IS_NO,
 }
 
+_THROUGH_PROXY: Final = "/proxy"  # in the path of the API server's service proxy
 _NOT_INSTALLED: Final = re.compile(rf'(services|serviceaccounts) "{names.ADMIN_SERVICE}" not found')
 
 Answer = http.client.HTTPResponse | urllib.error.HTTPError  # an error's answer can be read like any other
@@ -186,12 +187,18 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     try:
         body = json.loads(error.read(1 << 20))
         said = str(body.get("detail") or body.get("message") or "")
+        is_api_server = body.get("kind") == "Status" and _THROUGH_PROXY not in endpoint.url
         errors = [f"{problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
-        said, errors = "", []
+        said, errors, is_api_server = "", [], False
     if error.code == HTTPStatus.NOT_FOUND and not said and endpoint.url.endswith(PREFIX):  # it says what is missing
         why = f"{endpoint.name} is not the admin REST: it answers {error.code} {error.reason}"
         return CommandFailed(f"{why}. The admin REST has port {names.ADMIN_PORT}; see --server", NO_ANSWER)
+    is_missing = error.code == HTTPStatus.NOT_FOUND and not _NOT_INSTALLED.search(said)
+    if is_missing and is_api_server and endpoint.url.endswith(PREFIX):
+        why = f"{endpoint.name} is a Kubernetes API server and not the admin REST: it answers {said!r}"
+        advice = "leave out --server, or name the API server by --kubeconfig and --context: vgpu asks through it"
+        return CommandFailed(f"{why}\n  {advice}", NO_ANSWER)
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
     if error.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
         errors.append(endpoint.advice)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
-from vgpu.cli.cluster import server_url
+from vgpu.cli.cluster import describe, server_url
 from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
 from vgpu.cli.cluster.rest import Rest, RestEndpoint
 from vgpu.cli.failure import CommandFailed
@@ -90,6 +90,34 @@ def test_a_server_that_is_not_the_admin_rest_is_told_apart_from_a_missing_object
     code, output = run("get", "gpus", "--server", server.url)
     said = f"{server.url} is not the admin REST: it answers 404 Not Found. The admin REST has port 9871; see --server"
     assert (code, output) == (5, f"vgpu get: {said}\n")
+
+
+def test_an_api_server_in_place_of_the_admin_rest_is_named_with_the_next_step(server: Server) -> None:
+    server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": "could not find the requested resource"})
+    code, output = run("get", "gpus", "--server", server.url)
+    assert code == 5
+    assert f"{server.url} is a Kubernetes API server and not the admin REST" in output
+    assert "leave out --server" in output
+
+
+@pytest.mark.parametrize("kind", ["gpus", "nodes"])
+def test_a_namespace_of_what_is_in_no_namespace_is_wrong_usage(server: Server, kind: str) -> None:
+    said = f"vgpu get: --namespace: {kind} are in no namespace; leave it out\n"
+    assert run("get", kind, "-n", "x", "--server", server.url) == (2, said)
+
+
+@pytest.mark.parametrize(
+    ("named", "cores", "requested", "said"),
+    [
+        ("burst", 30, "8 GiB, 30 %", "burst"),
+        ("", 30, "8 GiB, 30 %", "fixed (the default with gpu-cores)"),
+        ("", 0, "50 % of the memory", "burst (the default without gpu-cores)"),
+        ("", 30, "8 GiB, 30 %; 1 GiB", "default: fixed with gpu-cores, else burst"),
+    ],
+)
+def test_the_compute_policy_that_applies_is_named(named: str, cores: int, requested: str, said: str) -> None:
+    row = {"computePolicy": named, "cores": cores, "requested": requested}
+    assert describe._compute_policy(row) == said
 
 
 @pytest.mark.parametrize(
