@@ -1,5 +1,6 @@
 """What the watch shows of each gang, and what is remembered of it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,8 +14,9 @@ from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
 from extender.state.pod_groups import PodGroup, PodGroups
 from vgpu.domain.asks.gang import GangSource
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
 
+MAX_IMPOSSIBLE: Final = 16
 PHASES: Final = ("waiting", "planned", "partial", "started")
 
 
@@ -103,8 +105,15 @@ class KnownGangs:
         return iter(list(self._progress.items()))
 
     def impossible(self) -> Iterator[tuple[GangKey, int]]:
-        """Iterate over the gangs that do not fit the cards that exist, with when that was found, Unix milliseconds."""
-        return ((key, since) for key, progress in self._progress.items() if (since := progress.impossible_since_ms))
+        """Iterate over the gangs that do not fit the cards that exist, with when that was found, Unix milliseconds.
+
+        At most 16 of each namespace: people read them.
+        """
+        counted = Counter[Namespace]()
+        for key, progress in self._progress.items():
+            if progress.impossible_since_ms and counted[key[0]] < MAX_IMPOSSIBLE:
+                counted[key[0]] += 1
+                yield key, progress.impossible_since_ms
 
     def count_by_phase(self) -> dict[str, int]:
         """Return how many gangs are in each phase."""

@@ -1,8 +1,8 @@
 """Keeps room free for a gang that has waited for long, so that small pods do not take each card that becomes free.
 
 One gang holds room at a time: the gang of the highest priority, and among gangs of equal priority the gang that has
-waited longest. The gang holds the room that it needs and no more, until it is planned, or for `hold_s` seconds at most.
-If it is not planned by then, two pauses begin, in which small pods get cards: a back-off, doubled each time, before the
+waited longest; gangs that were found not to fit the cards that exist come last. The gang holds the room that it needs
+and no more, until it is planned, or for `hold_s` seconds at most. If it is not planned by then, two pauses begin, in which small pods get cards: a back-off, doubled each time, before the
 gang may hold room again, and `after_s` seconds before any gang may hold room.
 
 The room is chosen anew, within the same time, when its basis changes: a node of it goes or closes, a card of it is ill,
@@ -20,6 +20,7 @@ from extender.gangs.refused_members import Waking
 from extender.gangs.room_basis import RoomBasis
 from extender.gangs.time_slices import Pause, in_slices
 from extender.gangs.tracker import GangTracker
+from extender.gangs.watched_gang import WatchedGang
 from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import WatchedPod
@@ -31,6 +32,7 @@ from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
+REST_FACTOR: Final = 10.0  # after a search in vain, in multiples of the time that it took
 WAKE_S: Final = 5.0  # between two attempts of a gang that holds room
 LONGEST_BACK_OFF_S: Final = 7200.0
 IMPOSSIBLE: Final = (
@@ -175,17 +177,17 @@ class RoomHolding:
     def _next(self) -> GangKey | None:
         now = self._clock()
         due = [
-            (-self._gangs.watched(key).waiting[0].scheduling.priority, progress.waits_since, key)
+            (bool(progress.impossible_since_ms), -_priority(self._gangs.watched(key)), progress.waits_since, key)
             for key, progress in self._gangs.all()
             if self._is_short(key, progress)
             and progress.waits_since is not None
             and now >= max(progress.waits_since + self._times.after_s, progress.hold_at)
         ]
-        return min(due)[2] if due else None
+        return min(due)[3] if due else None
 
     async def _begin(self, key: GangKey, pause: Pause) -> None:
         """Choose the room, which takes a while, and keep it free if the gang still waits."""
-        pods, progress = self._needed(key), self._gangs.get(key)
+        pods, progress, begun = self._needed(key), self._gangs.get(key), self._timer()
         fits = await in_slices(self._fits_now(pods), self._timer, pause)
         room = None if fits else await in_slices(self._room(pods, (progress.offered,)), self._timer, pause)
         if fits or not self._is_short(key, progress):
@@ -193,6 +195,7 @@ class RoomHolding:
         elif room is None:
             self.outcomes["impossible"] += 1
             self._give_up(progress)
+            self._quiet_until = self._clock() + REST_FACTOR * (self._timer() - begun)
         else:
             now_ms, hold_s = self._now_ms(), self._times.hold_s
             self._until = self._clock() + hold_s
@@ -232,6 +235,10 @@ class RoomHolding:
         if not isinstance(state, NodeState) or node is None or not node.marks.is_ready:
             return None
         return NodeView(name, state, None, node.allocatable, marks=node.marks)
+
+
+def _priority(found: WatchedGang) -> int:
+    return found.waiting[0].scheduling.priority
 
 
 def _members(pods: Sequence[WatchedPod], views: Collection[NodeView]) -> Iterator[Member]:

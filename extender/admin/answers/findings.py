@@ -30,14 +30,14 @@ Row = dict[str, Any]
 
 
 def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row]:
-    """Return at most 200 findings: nodes first, then cards and gangs, then pods that the caller may see.
+    """Return at most 200 findings: nodes first, then cards, then gangs and pods that the caller may see.
 
     Of pods, namespaces have turns: those of one with hundreds of bad pods hide no other's. The last one says where more
     are left out.
     """
-    found = list(islice(chain(_of_cluster(snapshot), _of_gangs(snapshot, sees)), MAX_FINDINGS + 1))
+    found = list(islice(chain(_of_cluster(snapshot), _of_kept_room(snapshot, sees)), MAX_FINDINGS + 1))
     by_namespace = dict[Namespace, list[Row]]()
-    for namespace, rows_of in _of_pods(snapshot, sees):
+    for namespace, rows_of in chain(_of_gangs(snapshot, sees), _of_pods(snapshot, sees)):
         listed = by_namespace.setdefault(namespace, [])
         listed.extend(islice(rows_of, MAX_FINDINGS - len(listed)))
     turns = chain.from_iterable(zip_longest(*by_namespace.values()))
@@ -56,15 +56,22 @@ def _of_cluster(snapshot: ClusterSnapshot) -> Iterator[Row]:
         yield from _of_cards(view)
 
 
-def _of_gangs(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
-    """Yield the gang for which room is kept free, which concerns all, and those that fit no cards that exist."""
+def _of_kept_room(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
+    """Yield the gang for which room is kept free, which concerns all."""
     if snapshot.held is not None:
         kept = kept_room.shown(snapshot.held, sees)
         since = api_times.text(snapshot.held.since_ms)
         yield _finding("warning", kept["gang"], str(Reason.CARD_KEPT_FOR_GANG), kept_room.words(kept), since)
+
+
+def _of_gangs(
+    snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]
+) -> Iterator[tuple[Namespace, Iterator[Row]]]:
+    """Yield the findings of the gangs that fit no cards that exist, with the namespace."""
     for key, since_ms in snapshot.impossible_gangs.items():
         if sees(key[0]):
-            yield _finding("error", kept_room.named(key), NEVER_FITS, IMPOSSIBLE, api_times.text(since_ms))
+            since = api_times.text(since_ms)
+            yield key[0], iter([_finding("error", kept_room.named(key), NEVER_FITS, IMPOSSIBLE, since)])
 
 
 def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[tuple[Namespace, Iterator[Row]]]:

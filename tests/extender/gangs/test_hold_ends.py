@@ -17,9 +17,10 @@ from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import HOLD_AFTER_S, HOLD_S, NODES, Extender, node
 from vgpu.domain import names
+from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.asks.node_rules import NodeMarks, Taint
 from vgpu.domain.cards.device import Node
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
 
 N1, N2 = NODES
 
@@ -38,9 +39,9 @@ class Held:
             for _ in range(2):
                 self.small(name)
 
-    def pod(self, size: int = 0, **share: int) -> WatchedPod:
+    def pod(self, size: int = 0, *, gang: str = "train", **share: int) -> WatchedPod:
         self.made += 1
-        annotations = {names.GANG: "train", names.GANG_SIZE: str(size)} if size else {}
+        annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if size else {}
         obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=f"pod{self.made}")
         del obj["spec"]["nodeName"]
         pod = PodReader().decoded(strategies.admit(obj))
@@ -202,3 +203,26 @@ def test_room_stays_where_it_is_while_pods_come_and_go(held: Held) -> None:
     held.small(NodeName(other), cores=10)
     held.pass_time(0.5)
     assert held.held is before
+
+
+def test_a_gang_that_fits_no_cards_that_exist_makes_no_other_gang_wait(held: Held) -> None:
+    """It is looked at first, since it has waited longer; room is kept for the other one at the next look."""
+    huge = [held.pod(5, gpu=1, gang="huge") for _ in range(5)]
+    held.ask(huge[0])
+    held.clock.seconds += 1
+    held.members = [held.pod(4, gpu=1) for _ in range(4)]
+    held.ask(held.members[0])
+    held.pass_time(HOLD_AFTER_S + 1)
+    assert held.extender.holding.outcomes["impossible"] == 1
+    assert held.held is None
+    held.pass_time(0.5)
+    assert held.held_nodes() == set(NODES)
+
+
+def test_few_impossible_gangs_of_a_namespace_are_listed() -> None:
+    known = Extender(Clock(), None).tracker.known
+    for number in range(20):
+        known.open((Namespace("crowd"), GangSource.ANNOTATION, f"g{number}")).impossible_since_ms = 1
+    known.open((Namespace("other"), GangSource.ANNOTATION, "g")).impossible_since_ms = 1
+    listed = [key[0] for key, _ in known.impossible()]
+    assert (listed.count(Namespace("crowd")), listed.count(Namespace("other"))) == (16, 1)
