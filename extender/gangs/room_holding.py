@@ -2,8 +2,9 @@
 
 One gang holds room at a time: the gang of the highest priority, and among gangs of equal priority the gang that has
 waited longest; gangs that were found not to fit the cards that exist come last. The gang holds the room that it needs
-and no more, until it is planned, or for `hold_s` seconds at most. If it is not planned by then, two pauses begin, in which small pods get cards: a back-off, doubled each time, before the
-gang may hold room again, and `after_s` seconds before any gang may hold room.
+and no more, until it is planned, or for `hold_s` seconds at most. If it is not planned by then, two pauses begin, in
+which small pods get cards: a back-off, doubled each time, before the gang may hold room again, and `after_s` seconds
+before any gang may hold room.
 
 The room is chosen anew, within the same time, when its basis changes: a node of it goes or closes, a card of it is ill,
 or other pods make up the gang. Where the gang fits the cards no more that exist, nothing is kept free.
