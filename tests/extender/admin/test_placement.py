@@ -167,10 +167,10 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
     assert error["field"] == f"pods[0].pod.spec.containers[main].resources.limits[{names.GPU_MEM}]"
     for body, field in (
         ({"pods": []}, "pods"),
-        ({"pods": [{"pod": {"spec": {"containers": "x"}}}]}, "pods[0].pod."),
+        ({"pods": [{"pod": {"spec": {"containers": "x"}}}]}, "pods[0].pod.spec.containers"),
         ({"pods": [{"pod": {}}]}, "pods[0].pod.spec.containers"),
         ({"pods": [{"pod": manifest(gpu_mem=256), "count": 1000}] * 2}, "pods"),
-        ({"pods": [{"pod": {"metadata": {"name": 1 << 70}}}]}, "pods[0].pod."),
+        ({"pods": [{"pod": {"metadata": {"name": 1 << 70}}}]}, "pods[0].pod.metadata.name"),
     ):
         assert (await admin.post("/simulate", body, 422))["errors"][0]["field"] == field
     answer = await admin.http.post(
