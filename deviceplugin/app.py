@@ -61,6 +61,7 @@ from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
 from vgpu.node.processes.process_watch import NodeKnowledge, Processes, ProcessWatch, ProcessWatchSettings
+from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter
@@ -118,7 +119,8 @@ def build(
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
     node_driver = _node_driver(settings, driver, environment or {})
     injection = _injection(settings, files, library, node_driver)
-    verbs = _verbs(node, injection, reporter, clocks, search_s)
+    groups = GroupMembership(files, clocks.monotonic)
+    verbs = _verbs(node, injection, groups, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
     folder = register_at or settings.device_plugins_dir
     endpoints = tuple(_endpoint(folder, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
@@ -131,6 +133,7 @@ def build(
         node.allocations,
         node.departed,
         files,
+        groups,
         library,
         synced=watch.synced,
         wall_clock=clocks.wall,
@@ -220,7 +223,12 @@ def _injection(settings: PluginSettings, files: StateFiles, library: str, node_d
 
 
 def _verbs(
-    node: PluginNode, injection: Injection, reporter: RefusalReporter, clocks: PluginClocks, search_s: float
+    node: PluginNode,
+    injection: Injection,
+    groups: GroupMembership,
+    reporter: RefusalReporter,
+    clocks: PluginClocks,
+    search_s: float,
 ) -> PluginVerbs:
     preferred = PreferredAllocation(node.pods, node.allocations, node.departed, node.api, node.pod_resources, search_s)
     recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
@@ -229,7 +237,7 @@ def _verbs(
     return PluginVerbs(
         preferred,
         Allocator(preferred, recorder, node.inventory, injection, node.allocated),
-        Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
+        Prover(holders, node.inventory, node.occupancy, writer, groups, reporter.refused),
     )
 
 
