@@ -16,7 +16,7 @@ struct limits_source {
     struct limits_slot limits;     /* the last valid content; without entries it refuses every allocation */
     struct region *region;         /* NULL: cannot be used */
     const char *arbiter_socket;    /* path; NULL: none is configured */
-    const char *space_directory;   /* NULL: programs choose their MPS daemon */
+    const char *space_directory;   /* of the group's MPS daemon, if there is a group; NULL: none is configured */
 };
 
 static void warn_denied(const struct settings *settings, const char *file, const char *problem) {
@@ -100,9 +100,9 @@ const char *limits_source_arbiter_socket(const struct limits_source *source) { r
 
 struct space_limits limits_source_space(struct limits_source *source) {
     const struct limits_slot *limits = current_limits(source);
-    struct space_limits space = {.directory = source->space_directory};
-    if (!space.directory || !limits_is_in_space(limits)) return space;
-    space.is_member = true;
+    struct space_limits space = {0};
+    if (!source->space_directory || !limits_is_in_space(limits)) return space;
+    space.directory = source->space_directory;
     space.sm_percentage = limits->sm_percentage;
     memcpy(space.group, limits->space_group, sizeof space.group);
     return space;

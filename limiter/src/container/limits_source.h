@@ -10,8 +10,7 @@ struct limits_source;
 
 /* Which MPS server this process may be a client of. */
 struct space_limits {
-    const char *directory; /* pipe directory of its daemon; NULL: the program chooses it */
-    bool is_member;        /* of a group; otherwise no daemon is in `directory` */
+    const char *directory; /* pipe directory of the daemon of its group; NULL: in no group, and the program chooses */
     uint8_t group[SPACE_GROUP_SIZE];
     unsigned sm_percentage; /* for all processes of the container; 0: no cap */
 };

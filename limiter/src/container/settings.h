@@ -13,12 +13,11 @@ enum origin {
 
 struct settings {
     enum origin origin;
-    const char *limits;      /* path of the limits file, for ORIGIN_FILE */
-    const char *region;      /* path of the region's file; NULL: the process makes a region of its own */
-    const char *arbiter;     /* path of the socket to the node's arbiter; NULL: none */
-    const char *space;       /* pipe directory of the MPS daemon of the container's group, whether or not the container
-                              * is in one; NULL: programs choose their daemon */
-    const char *advice;      /* end of a warning that a file cannot be used; NULL: none */
+    const char *limits;  /* path of the limits file, for ORIGIN_FILE */
+    const char *region;  /* path of the region's file; NULL: the process makes a region of its own */
+    const char *arbiter; /* path of the socket to the node's arbiter; NULL: none */
+    const char *space;   /* pipe directory of the MPS daemon of the container's group, if it is in one; NULL: none */
+    const char *advice;  /* end of a warning that a file cannot be used; NULL: none */
     struct limits_text text; /* limits as text, for ORIGIN_ENVIRONMENT */
 };
 

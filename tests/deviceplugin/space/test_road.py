@@ -23,7 +23,7 @@ from tests.vgpu.node.builders import uuid
 from vgpu.adapters import mps
 
 # In mounts of its own: a supervisor, two members that start one after the other, and a container outside of space. Each
-# has a process whose environment names no daemon, or one of the user's own.
+# has a process whose environment names the only directory for a daemon that is mounted into its container.
 ROAD = """
 import asyncio, json, os, subprocess, sys, time
 from pathlib import Path
@@ -51,7 +51,7 @@ def process(allocation, card):
         "VGPU_LIMITS_FILE": str(files.limits(allocation)),
         "VGPU_REGION_FILE": str(files.region(allocation)),
         "VGPU_SPACE_DIRECTORY": str(files.space(allocation)),
-        "CUDA_MPS_PIPE_DIRECTORY": str(directories(parts).pipe(ON_CARD)),
+        "CUDA_MPS_PIPE_DIRECTORY": str(files.space(allocation)),
         "CUDA_VISIBLE_DEVICES": uuid(card),
         "LD_PRELOAD": str(library),
     }

@@ -106,27 +106,22 @@ def test_a_members_own_daemon_never_wins(make_member: MakeMember, daemon: MpsDae
     assert other.tell("get_server_list") == []
 
 
-def test_a_container_outside_of_space_has_no_daemon(
+def test_a_program_outside_of_space_chooses_its_daemon(
     make_container: Callable[..., Container], other: MpsDaemon, tmp_path: Path
 ) -> None:
     session = Member(make_container(), tmp_path / "none", None).started(**other.environment)
-    assert attribute(session, MPS_ENABLED) == 0
-    assert other.tell("get_server_list") == []
-
-
-def test_where_nothing_names_a_directory_programs_choose_their_daemon(container: Container, other: MpsDaemon) -> None:
-    session = container.session(**other.environment)
-    assert session("start()") == 0
     assert other.clients() == {session.process.pid}
 
 
 def test_in_a_container_its_own_path_decides(container: Container, other: MpsDaemon) -> None:
-    """/run/vgpu/space counts there, with a group and without; an environment variable replaces it for nobody."""
+    """/run/vgpu/space is a member's directory there; no environment variable replaces it."""
     if subprocess.run([*UNSHARE, "mount -t tmpfs none /run"], check=False, capture_output=True).returncode:
         pytest.skip("needs user namespaces")
     variables = {**other.environment, "VGPU_SPACE_DIRECTORY": str(other.directory)}
     env = {"FOLDER": str(container.folder), "LD_PRELOAD": container.env["LD_PRELOAD"], **variables}
-    group = MpsDaemon(container.world, container.folder / "space")
+    directory = container.folder / "space"
+    Member(container, directory, SpaceMembership(GROUP.fingerprint, None))
+    group = MpsDaemon(container.world, directory)
     line = f"exec {container.world.bin}/gpuprobe --hold 10 alloc 2"
     command = [*UNSHARE, MOUNT + line]
     with subprocess.Popen(command, env=container.world.environment(**env), stdout=subprocess.PIPE) as running:

@@ -95,7 +95,6 @@ void space_client_conclude(CUresult result) {
     char group[DIRECTORY_DIGITS + 1] = "";
     if (!space.directory) return;
     if (result == CUDA_SUCCESS) note_initialized();
-    if (!space.is_member) return;
     write_group(&space, group);
     const char *reason = reason_of(result);
     if (reason) log_warn("cuInit: no client of group %s in space: %s (error %d)", group, reason, (int)result);

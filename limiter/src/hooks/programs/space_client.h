@@ -7,9 +7,9 @@
 
 #include "driver/abi.h"
 
-/* To be called before the driver's cuInit: sets CUDA_MPS_PIPE_DIRECTORY, and in a member of a group with a cap
- * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Sets nothing where programs choose their MPS daemon. False where a variable cannot
- * be set for lack of memory: the driver must not be called then. */
+/* To be called before the driver's cuInit: in a member of a group, sets CUDA_MPS_PIPE_DIRECTORY, and with a cap
+ * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Other programs choose their MPS daemon. False where a variable cannot be set for
+ * lack of memory: the driver must not be called then. */
 bool space_client_prepare(void);
 
 /* To be called with the result of the driver's cuInit: logs why a member's process is no client of its server. */
