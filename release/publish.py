@@ -24,7 +24,7 @@ from release import archives, chart, krew, manifests, notes
 from release.identity import ROOT, BuildIdentity
 
 CHECKSUMS: Final = "SHA256SUMS"
-PINNED: Final = "overlays/pinned-images"
+PINNED: Final = "components/pinned-images"
 
 
 def publish(
