@@ -137,7 +137,7 @@ def build(
     )
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
-    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
+    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
     publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, arbiter, clocks)
     return Plugin(
