@@ -186,7 +186,7 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
 
 bool next_turn_has_latency_sensitive_waiter(const struct schedule *schedule) {
     for (int32_t i = 0; i < schedule->tenants_high; i++)
-        if (is_waiting(&schedule->tenants[i]) && tenant_is_latency_sensitive(&schedule->tenants[i])) return true;
+        if (is_waiting(&schedule->tenants[i]) && tenant_is_known_to_rest(&schedule->tenants[i])) return true;
     return false;
 }
 

@@ -103,9 +103,16 @@ void tenant_refill(struct tenant *tenant, uint64_t now) {
     if (now > tenant->refilled_at) tenant->refilled_at = now;
 }
 
+/* Credit above the cap does not grow by what is earned while the tenant holds the card, so that is taken off here. */
+static int64_t cost_of(const struct tenant *tenant, uint64_t ns) {
+    int64_t earned = tenant->credit_ns > CREDIT_MAX ? earned_in(tenant, ns) : 0;
+    return (int64_t)saturating_sub(ns, (uint64_t)earned);
+}
+
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     uint64_t charged = ns < (uint64_t)DEBT_MAX ? ns : (uint64_t)DEBT_MAX;
-    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, tenant->credit_ns);
+    if (others_wait)
+        tenant->credit_ns = clamp(tenant->credit_ns - cost_of(tenant, charged), -DEBT_MAX, tenant->credit_ns);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
     use_catch_up(tenant, charged);
@@ -175,6 +182,10 @@ bool tenant_returns_early(const struct tenant *tenant) { return tenant->early_re
 
 bool tenant_is_latency_sensitive(const struct tenant *tenant) {
     return tenant->short_turn_score >= SCORE_LATENCY_SENSITIVE;
+}
+
+bool tenant_is_known_to_rest(const struct tenant *tenant) {
+    return tenant_is_latency_sensitive(tenant) && tenant->last_ending == TURN_ENDED_IDLE;
 }
 
 bool tenant_is_active(const struct tenant *tenant, uint64_t now) {

@@ -17,8 +17,9 @@
  * arbiter_turn_await returns after 20 ms. */
 #define WAITING_EXTENSION (50 * NS_PER_MS)
 
-/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
-#define ARBITER_TIMEOUT (5000 * NS_PER_MS)
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. The
+ * longest kernels of four other containers may lie between two turns. */
+#define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
 
 /* How long a launch waits for tokens before it goes early, if there is work elsewhere, and how often it asks for that
  * again. */

@@ -1,0 +1,81 @@
+"""Shares beside kernels of 0.1 to 3 s, in virtual time. `python -m tests.arbiter.test_long_kernels` prints them all.
+
+The simulated card has no time slices, so a tenant that is given a turn beside a running kernel waits for its end. What
+slices do is tested on the simulated driver (tests/limiter/compute/test_long_kernels.py).
+"""
+
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.arbiter.conftest import compile_modules
+from tests.arbiter.simulation import (
+    MS,
+    SECOND,
+    US,
+    Process,
+    WaitingForEach,
+    World,
+    demand,
+)
+
+MakeWorld = Callable[..., World]
+KERNELS = (100 * MS, 700 * MS, 3000 * MS)
+KINDS = (Process, WaitingForEach)
+CORES = ((30, 60), (50, 40), (10, 80), (80, 10), (10, 90), (90, 10))
+
+
+def shares_beside(world: World, short: int, long: int, kernel: int, kind: type[Process]) -> list[float]:
+    """Shares of kernels of 0.5 ms and of `kernel`, in periods after which the latter has repaid a kernel."""
+    Process(world, world.tenant(demand(short)), 500 * US)
+    kind(world, world.tenant(demand(long)), kernel)
+    world.run(10 * kernel)
+    return world.shares(max(30 * SECOND, 100 * kernel))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("cores", CORES)
+def test_both_have_their_shares(
+    make_world: MakeWorld, cores: tuple[int, int], kernel: int, kind: type[Process]
+) -> None:
+    assert shares_beside(make_world(), *cores, kernel, kind) == pytest.approx(cores, abs=3)
+
+
+@pytest.mark.parametrize("policies", [("fixed", "burst"), ("burst", "fixed"), ("burst", "burst")])
+def test_guarantees_hold_beside_long_kernels_of_burst_tenants(make_world: MakeWorld, policies: tuple[str, str]) -> None:
+    world = make_world()
+    Process(world, world.tenant(demand(30, policies[0])), 500 * US)
+    WaitingForEach(world, world.tenant(demand(60, policies[1])), 700 * MS)
+    world.run(7 * SECOND)
+    short, long = world.shares(70 * SECOND)
+    assert short >= 27
+    assert long >= 57
+
+
+def test_two_tenants_with_long_kernels_leave_a_third_its_share(make_world: MakeWorld) -> None:
+    world = make_world()
+    Process(world, world.tenant(demand(10)), 500 * US)
+    for cores in (30, 50):
+        WaitingForEach(world, world.tenant(demand(cores)), 3 * SECOND)
+    world.run(30 * SECOND)
+    assert world.shares(300 * SECOND) == pytest.approx((10, 30, 50), abs=3)
+
+
+def lines() -> Iterator[str]:
+    """The shares of all lengths, shares and kinds."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = compile_modules(Path(folder))
+    for kernel, cores, kind in itertools.product(KERNELS, CORES, KINDS):
+        with World(library) as world:
+            got = shares_beside(world, *cores, kernel, kind)
+        yield f"{kernel // MS:5} ms, {kind.__name__:14} fixed {cores}: {got[0]:.1f} and {got[1]:.1f} %"
+
+
+if __name__ == "__main__":
+    for line in lines():
+        sys.stdout.write(f"{line}\n")
