@@ -136,6 +136,9 @@ enum region_wait_cause {
 /* Room for causes in a region. */
 enum { REGION_WAIT_CAUSES = 8 };
 
+/* From this length on, a kernel keeps other containers waiting for longer than a few of their turns take. */
+#define REGION_LONG_KERNEL_NS 50000000ULL
+
 /* What metrics, the detection of idle containers and the diagnosis read about one card. Atomic; counters only grow. The
  * rows have the order of `cards`. A region of version 1 ends before these rows. */
 struct region_activity {
@@ -156,7 +159,9 @@ struct region_activity {
     uint64_t pageable_copies;    /* copies between the card and memory of the host that is not pinned */
     uint64_t pageable_bytes;     /* bytes of these copies */
     uint64_t queued_launches;    /* launches that were put behind a closed wait */
-    uint8_t reserved[32];
+    uint64_t long_kernels;       /* kernels and graphs that took REGION_LONG_KERNEL_NS or more, alone in their turns */
+    uint64_t long_kernel_ns;     /* sum of their times */
+    uint8_t reserved[16];
 };
 
 struct region {

@@ -162,6 +162,12 @@ static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t 
     return is_interrupted ? 0 : measured;
 }
 
+/* Of a launch that was never measured before, the time contains what the host did until the next one. */
+static void count_kernel(const struct gate *gate, const struct turn *turn, uint64_t cost) {
+    bool is_kernel = turn->launches == 1 && !turn->is_unknown && !early_launches_are_any(&turn->early);
+    if (is_kernel) activity_count_kernel(gate->request.activity, cost);
+}
+
 static void end_loans(struct gate *gate, uint64_t measured) {
     const struct early_launches *early = &gate->turn.early;
     if (early_launches_are_any(early))
@@ -173,6 +179,7 @@ uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
     uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
     learn_estimates(gate, &gate->turn, gate_events(gate), &gate->turn_sample, measured);
+    count_kernel(gate, &gate->turn, cost);
     end_loans(gate, measured);
     return saturating_sub(cost ? cost : clock_now() - gate->turn.begun_at, gate->turn.charged);
 }
@@ -200,7 +207,9 @@ static uint64_t measured_cost(struct gate *gate) {
     if (!await_events(events, aside->turn.drains_at, until)) return aside->turn.expected;
     uint64_t measured = aside->has_ends ? believable(gate, &aside->turn, turn_events_measured_ns(events)) : 0;
     learn_estimates(gate, &aside->turn, events, &aside->sample, measured);
-    return turn_cost(&aside->turn, measured, aside->ends_recorded_at);
+    uint64_t cost = turn_cost(&aside->turn, measured, aside->ends_recorded_at);
+    count_kernel(gate, &aside->turn, cost);
+    return cost;
 }
 
 void gate_measure_collect(struct gate *gate) {
