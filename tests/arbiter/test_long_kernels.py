@@ -17,7 +17,9 @@ from tests.arbiter.simulation import (
     MS,
     SECOND,
     US,
+    FalseClient,
     Process,
+    Tenant,
     WaitingForEach,
     World,
     demand,
@@ -64,6 +66,41 @@ def test_two_tenants_with_long_kernels_leave_a_third_its_share(make_world: MakeW
         WaitingForEach(world, world.tenant(demand(cores)), 3 * SECOND)
     world.run(30 * SECOND)
     assert world.shares(300 * SECOND) == pytest.approx((10, 30, 50), abs=3)
+
+
+class Busy(FalseClient):
+    """A client that never ends a turn, and whose region always says that the card is busy for 3.9 s more."""
+
+    def __init__(self, world: World, tenant: Tenant) -> None:
+        super().__init__(world, tenant, None)
+        self.lie()
+
+    def step(self) -> None:
+        super().step()
+        self.tenant.busy_until = self.world.now + 3900 * MS
+
+    def lie(self) -> None:
+        self.tenant.busy_until = self.world.now + 3900 * MS
+        self.world.at(self.world.now + 10 * MS, self.lie)
+
+
+@pytest.mark.parametrize("policy", ["fixed", "burst"])
+@pytest.mark.parametrize("is_announced", [False, True])
+def test_false_long_kernels_pay_for_what_they_hold(make_world: MakeWorld, policy: str, *, is_announced: bool) -> None:
+    """Nobody waits for longer than for an honest one, and the shares of the others hold."""
+    world = make_world()
+    honest = [Process(world, world.tenant(demand(cores))) for cores in (40, 20)]
+    false = world.tenant(demand(30, policy))
+    if is_announced:
+        FalseClient(world, false, 9 * MS, 3900 * MS, 0)
+    else:
+        Busy(world, false)
+    world.run(20 * SECOND)
+    for process in honest:
+        process.waits.clear()
+    got = world.shares(120 * SECOND)
+    assert got[:2] == pytest.approx((40, 20), abs=4)
+    assert max(max(process.waits) for process in honest) <= 4400 * MS
 
 
 def lines() -> Iterator[str]:

@@ -201,6 +201,10 @@ bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
     return tenant->waiting_since != 0 && tenant->floor_met_at + TENANT_FLOOR_INTERVAL <= now;
 }
 
+bool tenant_repays_much(const struct tenant *tenant) {
+    return tenant->demand.guarantee && tenant->credit_ns < -CREDIT_MAX;
+}
+
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
 
 void tenant_leave(struct tenant *tenant, uint64_t virtual_time) {

@@ -133,6 +133,9 @@ void tenant_leave(struct tenant *tenant, uint64_t virtual_time);
  * counts from now on. */
 void tenant_note_active(struct tenant *tenant, uint64_t now);
 
+/* Whether it has held the card for more beyond its guarantee than it may save up: a kernel ran to its end. */
+bool tenant_repays_much(const struct tenant *tenant);
+
 /* Whether the tenant waits, and has held the card for less than TENANT_FLOOR_BUDGET in the last TENANT_FLOOR_INTERVAL.
  * Turns that were preempted count by what they had, so that many short ones are no reason to starve. */
 bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now);
