@@ -66,6 +66,7 @@ class Tenant:
     used: int = 0
     busy_until: int = 0
     awaited_until: int = 0
+    is_waiting: bool = False
     clock_error: int = 0
     processes: list["Process"] = field(default_factory=list)
 
@@ -122,7 +123,8 @@ class World:
         if index >= 0:
             tenant = next(tenant for tenant in self.tenants if tenant.index == index)
             note = self.library.schedule_run_note_use
-            note(self.schedule, U64(tenant.busy_until), U64(tenant.awaited_until), U64(self.now))
+            awaited_until = U64(tenant.awaited_until)
+            note(self.schedule, U64(tenant.busy_until), awaited_until, tenant.is_waiting, U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
         if self.library.schedule_needs_heartbeat(self.schedule):
             due = min(due, self.now + 20 * MS)

@@ -103,6 +103,18 @@ def test_false_long_kernels_pay_for_what_they_hold(make_world: MakeWorld, policy
     assert max(max(process.waits) for process in honest) <= 4400 * MS
 
 
+def test_a_wait_for_the_turn_is_no_work_that_may_go_on(make_world: MakeWorld) -> None:
+    """A process has the card's turn and does not use it, because another one of its container has the container's."""
+    world = make_world()
+    honest, waiting = Process(world, world.tenant(demand(40))), world.tenant(demand(30, "burst"))
+    waiting.is_waiting = True
+    Busy(world, waiting)
+    world.run(20 * SECOND)
+    honest.waits.clear()
+    world.run(60 * SECOND)
+    assert max(honest.waits) <= 200 * MS
+
+
 def lines() -> Iterator[str]:
     """The shares of all lengths, shares and kinds."""
     with tempfile.TemporaryDirectory() as folder:

@@ -70,7 +70,8 @@ static uint64_t revoke_time_without_clock(const struct schedule *schedule, uint6
 }
 
 /* The region's times are not trusted: one that lies far ahead counts as TENANT_LONG_KERNEL ahead. */
-void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, uint64_t now) {
+void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, bool is_waiting,
+                           uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     uint64_t drained_at = saturating_sub(min_u64(busy_until, now + TENANT_LONG_KERNEL), ARBITRATION_BUSY_GRACE_NS);
@@ -79,7 +80,7 @@ void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint6
                                    : revoke_time_without_clock(schedule, busy_until, now);
     tenant->last_busy_until = busy_until;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
-    turn->is_busy = has_begun && now < revoke_at && busy_until <= now + TENANT_LONG_KERNEL;
+    turn->is_busy = has_begun && !is_waiting && now < revoke_at && busy_until <= now + TENANT_LONG_KERNEL;
     if (now < revoke_at) {
         turn->check_idle_at = max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN);
         return;

@@ -64,7 +64,7 @@ struct region_card {
     uint64_t peak;           /* locked: highest value of `used` */
     uint64_t refusals;       /* atomic, because a lock that cannot be had is a reason to refuse: allocations refused */
     uint32_t is_valid;       /* locked, stored last, with release order: 1 = the row is valid */
-    uint32_t reserved0;
+    uint32_t is_waiting; /* atomic: 1 = the holder waits for the card's turn, so `busy_until` is the end of no work */
     uint64_t context_bytes; /* locked: bytes that the last creation of a context took; 0 = unknown */
     uint64_t orphaned;      /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
     uint64_t awaited_until; /* atomic: 0, or a thread of the holder waits for the card's work, which may take until then

@@ -51,6 +51,9 @@ void token_bucket_mark_used(struct region_card *card, uint64_t until);
 /* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);
 
+/* Likewise, while `process` waits for the card's turn: it has no work on the card. */
+void token_bucket_extend_wait(struct region_card *card, uint32_t process, uint64_t until);
+
 /* A thread of `process` waits for work that may last until `until`; 0: it waits no longer. No effect where another
  * process has the turn. Needs no lock. */
 void token_bucket_note_awaited(struct region_card *card, uint32_t process, uint64_t until);
