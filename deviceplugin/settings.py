@@ -63,7 +63,7 @@ class PluginSettings(BaseSettings):
     )
     region_tmpfs: bool = Field(
         True,
-        description="whether each container's region, 0.7 MiB, is on a tmpfs of its own; where it is not, a container "
+        description="whether each container's region, 0.9 MiB, is on a tmpfs of its own; where it is not, a container "
         "can fill the disk of the state directory",
     )
     health_period: float = Field(5.0, gt=0, description="seconds between two polls of every card")

@@ -17,7 +17,8 @@ from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
 from extender.history.recording.recorder import HistoryRecorder
-from extender.lead import leadership
+from extender.lead import admin_address, leadership, scheduler_lease
+from extender.lead.admin_address import AdminAddress, LeadingReplica
 from extender.lead.leader import Leader
 from extender.settings import ExtenderSettings
 from extender.verbs.filter import Filter
@@ -33,11 +34,13 @@ def admin_process(
     recorder: HistoryRecorder,
     new_id: Callable[[], str],
     user_agent: str,
+    identity: str,
     started: AdminChild | None = None,
 ) -> AdminProcess | None:
     """Return what runs the admin's process; None where it is off.
 
-    `recorder` takes admin actions, and `new_id` makes an ID for each. `started` is the process where it runs already.
+    `recorder` takes admin actions, and `new_id` makes an ID for each. `identity` is this replica's in the Lease.
+    `started` is the process where it runs already.
 
     Raises:
         UnusableSetting: a file of the settings cannot be used.
@@ -53,13 +56,17 @@ def admin_process(
         seen.watches.wait,
         lambda: why_no_pod_is_bound(seen, leader),
         lambda: seen.cluster.demand.policies(settings.defaults),
-        lambda: _health(seen),
+        lambda: _health(seen, identity),
+        lambda: _leader(seen, identity),
     )
     return AdminProcess(
         _start(settings, settings.admin_address, user_agent),
         settings.log_level,
         lambda: ClusterServer(
-            Snapshots(shown), seen.clocks.monotonic, lambda made: recorder.record(_as_event(made, new_id()))
+            Snapshots(shown),
+            seen.clocks.monotonic,
+            lambda made: recorder.record(_as_event(made, new_id())),
+            serving=lambda certificate: _publish(seen, identity, certificate),
         ),
         started,
     )
@@ -75,7 +82,17 @@ def why_no_pod_is_bound(seen: Observers, leader: Leader) -> str:
     return "" if is_led_by_another else refusal
 
 
-def _health(seen: Observers) -> PartHealth:
+def _leader(seen: Observers, identity: str) -> LeadingReplica:
+    return admin_address.leading(seen.cluster.leases.get(leadership.LEASE), identity)
+
+
+def _publish(seen: Observers, identity: str, certificate_sha256: str) -> None:
+    """Have the Lease say where this replica's admin REST is, from the next renewal on."""
+    if url := seen.settings.admin_url:
+        seen.lease_annotations = admin_address.annotations(identity, AdminAddress(url, certificate_sha256))
+
+
+def _health(seen: Observers, identity: str) -> PartHealth:
     """Return what is wrong with the extender; it is called in the event loop, whose time the watches note."""
     now = asyncio.get_running_loop().time()
     watches = [
@@ -83,12 +100,16 @@ def _health(seen: Observers) -> PartHealth:
         for name, watch in seen.watches.by_name.items()
     ]
     is_led = seen.cluster.leases.is_fresh(leadership.LEASE)
+    leader, settings = _leader(seen, identity), seen.settings
+    is_led_by_another = is_led and not leader.is_here
+    has_no_way = not leader.address and not settings.admin_url  # a leader that has just started has none yet
     return part_alarms.health(
         watches,
         seen.history_lag(),
         is_led=is_led,
+        why_not_led=scheduler_lease.unknown_leader(seen.scheduler_leases, *seen.settings.scheduler_lease_at),
         now_ms=seen.clocks.now_ms(),
-        has_own_history=bool(seen.settings.scheduler_lease) and not seen.settings.history_url,
+        is_history_out_of_reach=settings.has_own_history and is_led_by_another and has_no_way,
     )
 
 
@@ -106,6 +127,7 @@ def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str
         gpushare_unit_mib=settings.gpushare_unit_mib,
         namespace=settings.namespace,
         version=vgpu.__version__,
+        has_own_history=settings.has_own_history,
     )
 
 

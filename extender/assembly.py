@@ -46,13 +46,14 @@ from extender.settings import ExtenderSettings
 from extender.state import budgets, pod_groups, weights_file
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
+from extender.state.leases import Leases
 from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import Preemption
 from extender.watch.gpunode_watch import GpuNodeWatch
-from extender.watch.lease_watch import LeaseWatch
+from extender.watch.lease_watch import LeaseWatch, SchedulerLeaseWatch
 from extender.watch.node_watch import NodeWatch
 from extender.watch.pod_watch import PodWatch
 from extender.watch.watches import WatchedKind, Watches
@@ -95,6 +96,8 @@ class Observers:
         self.registry = Registry()
         self.reader = PodReader()
         self.cluster = Cluster(settings.slice_mib, clock, weights_file.read(settings.packing_weights))
+        is_near = settings.scheduler_lease_at[0] == settings.namespace
+        self.scheduler_leases = self.cluster.leases if is_near else Leases(clock)
         pods = self.cluster.objects.pods
         self.budgets = Budgets()
         self.decisions = LastDecisions(clocks.now_ms)
@@ -114,6 +117,7 @@ class Observers:
         )  # fmt: skip
         self.prices = prices.read(settings.prices) if settings.prices else Prices()
         self.is_admin_up: Callable[[], bool | None] = lambda: None  # the admin's process is made after the actors
+        self.lease_annotations = dict[str, str]()  # what the Lease of this replica says beside its holder
         self.history = Feed(history, self.cluster.objects.gpunodes, clocks.now_ms, replica)
         self.history_lag = lag.reader(history, settings.history_dir, clocks.now_ms)
         self.watches = Watches(client, jitter, self._kinds())
@@ -124,6 +128,8 @@ class Observers:
         yield NodeWatch(cluster, waker).kind
         yield GpuNodeWatch(cluster, recorder, self.refusals, waker, self.history, self.idle).kind
         yield LeaseWatch(cluster.leases, waker, self.settings.namespace).kind
+        if self.scheduler_leases is not cluster.leases:
+            yield SchedulerLeaseWatch(self.scheduler_leases, *self.settings.scheduler_lease_at).kind
         yield WatchedKind("poddisruptionbudgets", budgets.PATH, self.budgets, budgets.decode)
         yield WatchedKind(
             "podgroups.scheduling.x-k8s.io", names.COSCHEDULING_GROUPS_PATH, groups[GangSource.COSCHEDULING],

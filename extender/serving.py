@@ -94,7 +94,7 @@ async def _serve(
     async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         seen = assembly.Observers(client, settings, clocks, machine.random, recorder, replica.identity)
         log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
-        scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
+        scheduler = SchedulerLease(seen.scheduler_leases, *settings.scheduler_lease_at, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)
         late = (
@@ -105,7 +105,7 @@ async def _serve(
             *_drain(settings, machine),
         )
         listener = listening.listen(settings.host, settings.port)
-        admin = _admin_process(seen, leadership, recorder, machine, admin_child)
+        admin = _admin_process(seen, leadership, recorder, machine, replica.identity, admin_child)
         if admin:
             seen.is_admin_up = admin.is_running
         administering = asyncio.create_task(admin.run() if admin else _nothing())
@@ -114,8 +114,8 @@ async def _serve(
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         with listener:
             await server.serve_until_cancelled([listener])
+        administering.cancel()  # it ends during the wait for the last Bindings
         await shut_down(acting.verbs.binder, leadership, background)
-        administering.cancel()
         await asyncio.gather(administering, return_exceptions=True)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
@@ -144,6 +144,7 @@ def _leadership(seen: Observers, scheduler: SchedulerLease, replica: Replica) ->
         now=seen.clocks.now,
         predecessor=replica.predecessor,
         may_lead=scheduler.is_beside_leader,
+        annotations=lambda: seen.lease_annotations,
     )
 
 
@@ -176,10 +177,11 @@ def _admin_process(
     leadership: Leadership,
     recorder: HistoryRecorder,
     machine: EntryInputs,
+    identity: str,
     admin_child: AdminChild | None,
 ) -> AdminProcess | None:
     agent = f"vgpu-admin/{vgpu.__version__}"
-    return admin_service.admin_process(seen, leadership, recorder, machine.new_id, agent, admin_child)
+    return admin_service.admin_process(seen, leadership, recorder, machine.new_id, agent, identity, admin_child)
 
 
 async def _nothing() -> None:

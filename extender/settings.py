@@ -1,14 +1,14 @@
 """The extender's settings: flags, or environment variables `VGPU_EXTENDER_*`."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from vgpu.adapters import listening
 from vgpu.adapters.settings import Address, Listening
-from vgpu.domain import loopback, names
+from vgpu.domain import loopback, names, object_names
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.identifiers import Namespace
@@ -17,6 +17,8 @@ from vgpu.placement.policies import DefaultPolicies
 Policy = Literal[  # for an enum the command line would take the member's name
     "fragmentation", "binpack", "spread", "fgd", "topology", "power"
 ]
+
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
 
 
 class ExtenderSettings(Listening):
@@ -68,8 +70,8 @@ class ExtenderSettings(Listening):
     )
     scheduler_lease: str = Field(
         "",
-        description="Lease of the kube-schedulers: with several replicas, only the extender beside the leading"
-        " kube-scheduler binds (default: no other replica)",
+        description="Lease of the kube-schedulers, NAME in the namespace of the Leases or NAMESPACE/NAME: with several "
+        "replicas, only the extender beside the leading kube-scheduler binds (default: no other replica)",
     )
     uninvited: Literal["report", "evict"] = Field(
         "report",
@@ -88,6 +90,11 @@ class ExtenderSettings(Listening):
     admin_listen: Address | Literal["off"] = Field(
         f"127.0.0.1:{names.ADMIN_PORT}",
         description="IP:PORT of the admin REST, or off; another address than loopback serves TLS, and needs admin-auth",
+    )
+    admin_advertise_address: str = Field(
+        "",
+        description="IP address or host name by which the other replicas reach this one's admin REST, to which they "
+        "relay questions about the history (default: that of admin-listen, where it is no wildcard)",
     )
     admin_auth: Literal["local", "token", "kubernetes"] = Field(
         "local",
@@ -143,6 +150,12 @@ class ExtenderSettings(Listening):
         }
 
     @property
+    def scheduler_lease_at(self) -> tuple[Namespace, str]:
+        """Namespace and name of the kube-schedulers' Lease; the name is empty where none is followed."""
+        namespace, _, name = self.scheduler_lease.rpartition("/")
+        return Namespace(namespace) if namespace else self.namespace, name
+
+    @property
     def allowed_clients(self) -> tuple[str, ...]:
         """The names of clients that may call the verbs under mutual TLS."""
         return tuple(name for listed in self.client_names.split(",") if (name := listed.strip()))
@@ -159,6 +172,33 @@ class ExtenderSettings(Listening):
             return None
         at = listening.parse(self.admin_listen)
         return at.host, at.port
+
+    @property
+    def admin_url(self) -> str:
+        """The URL of the admin REST for other replicas; empty where it is off, or no address of it is known."""
+        if self.admin_address is None:
+            return ""
+        listened, port = self.admin_address
+        host = self.admin_advertise_address or ("" if listened in _WILDCARDS else listened)
+        scheme = "https" if self.admin_tls_cert or not loopback.is_loopback(listened) else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" if host else ""
+
+    @property
+    def has_own_history(self) -> bool:
+        """Whether this replica has a history that no other replica reads or writes."""
+        return self.history_dir is not None and not self.history_url
+
+    @field_validator("scheduler_lease")
+    @classmethod
+    def _names_a_lease(cls, text: str) -> str:
+        namespace, slash, name = text.rpartition("/")
+        is_placed = object_names.is_label(namespace) or not slash
+        if text and not (is_placed and object_names.is_subdomain(name)):
+            raise ValueError(
+                f'"{text}" must be NAME or NAMESPACE/NAME of a Lease, such as vgpu-scheduler or '
+                "kube-system/kube-scheduler"
+            )
+        return text
 
     @model_validator(mode="after")
     def _admin_is_guarded(self) -> Self:

@@ -1,7 +1,8 @@
 """Builds the simulated GPU: `python -m simgpu.build build/simgpu`, and checks and formats its C: `check`, `format`.
 
-Makes `libcuda.so.1`, `libnvidia-ml.so.1`, `gpuprobe` and `gpuprobe-linked` for x86-64 and glibc 2.17, with the compiler
-and the headers that build the limiter (`limiter.build`, `limiter.build.headers`): no gcc and no CUDA toolkit is needed.
+Makes `libcuda.so.1`, `libnvidia-ml.so.1`, gpuprobe and the two programs of MPS for x86-64 and glibc 2.17, with the
+compiler and the headers that build the limiter (`limiter.build`, `limiter.build.headers`): no gcc and no CUDA toolkit
+is needed.
 """
 
 import subprocess
@@ -15,7 +16,10 @@ from limiter.build import declarations, include_order, linters, macros, toolchai
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "simgpu"
 OUT = ROOT / "build" / "simgpu"
-OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
+OUTPUTS = (
+    *("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked"),
+    *("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"),
+)
 
 # Each folder of C, and the folders that it may include.
 FOLDERS = {
@@ -23,9 +27,12 @@ FOLDERS = {
     "ledger": ("hardware",),
     "nvml": ("hardware", "ledger"),
     "probe": ("nvml",),
+    "mps/pipe": (),
+    "mps/control": ("hardware", "ledger", "mps/pipe"),
+    "mps/server": ("hardware", "ledger"),
     "cuda/driver": ("hardware", "ledger"),
     "cuda/device": ("hardware", "ledger", "cuda/driver"),
-    "cuda": ("hardware", "ledger", "cuda/driver", "cuda/device"),
+    "cuda": ("hardware", "ledger", "mps/pipe", "cuda/driver", "cuda/device"),
     "cuda/context": ("hardware", "ledger", "cuda/driver", "cuda/device"),
     "cuda/vmm": ("hardware", "ledger", "cuda/driver", "cuda/device"),
     "cuda/allocation": ("ledger", "cuda/device", "cuda/context"),
@@ -62,7 +69,12 @@ _NVML_PROTOTYPES = "nvml/functions.h"  # of the functions in all files of the fo
 _BOTH_LIBRARIES = ("hardware", "ledger")
 _ALL_FORMS = "-D__CUDA_API_VERSION_INTERNAL"  # cuda.h declares every form of a function under its own name
 _LIBRARY = ("-shared", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-Bsymbolic")
-_PROBE = ("-fPIE", "-pie", "-ldl", _ALL_FORMS)
+_PIE = ("-fPIE", "-pie")
+_PROBE = (*_PIE, "-ldl", _ALL_FORMS)
+_MPS = {
+    "nvidia-cuda-mps-control": ("mps/pipe", "mps/control"),
+    "nvidia-cuda-mps-server": ("mps/server",),
+}
 
 
 def files(*folders: str, suffixes: str = "c") -> list[Path]:
@@ -82,10 +94,14 @@ def commands(out: Path) -> dict[str, list[str]]:
     linked = (*_PROBE, "-DGPUPROBE_LINKED", str(cuda))
     return {
         cuda.name: compile_command(
-            cuda, files(*_BOTH_LIBRARIES, *_CUDA), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
+            cuda, files(*_BOTH_LIBRARIES, "mps/pipe", *_CUDA), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
         ),
         nvml.name: compile_command(nvml, files(*_BOTH_LIBRARIES, "nvml"), *_LIBRARY, f"-Wl,-soname,{nvml.name}"),
         "gpuprobe": compile_command(out / "gpuprobe", files("probe"), *_PROBE),
+        **{
+            name: compile_command(out / name, files(*_BOTH_LIBRARIES, *folders), *_PIE)
+            for name, folders in _MPS.items()
+        },
         "gpuprobe-linked": compile_command(out / "gpuprobe-linked", files("probe"), *linked),
     }
 
@@ -93,7 +109,7 @@ def commands(out: Path) -> dict[str, list[str]]:
 def static_command(output: Path) -> list[str]:
     """Return the command for a gpuprobe that contains the driver, for tests of what no loader sees; it needs gcc."""
     command = compile_command(
-        output, files(*_BOTH_LIBRARIES, *_CUDA, "probe"), "-static", "-DGPUPROBE_LINKED", _ALL_FORMS
+        output, files(*_BOTH_LIBRARIES, "mps/pipe", *_CUDA, "probe"), "-static", "-DGPUPROBE_LINKED", _ALL_FORMS
     )
     return ["gcc", *command[len(toolchain.compiler("x86_64")) :]]
 

@@ -1,5 +1,7 @@
 """Prints when a simulated card worked last, and for which context: `python -m simgpu.timeline` with `SIMGPU_STATE` set.
 
+Contexts of one MPS server work at the same moment, so their runs overlap.
+
 A gap of 0.2 ms is a handover from a context whose work had run out, one of 0.53 ms a switch away from a context that
 had work left. In a longer gap the card was idle. A run of length 0 is an event that put its context on the card.
 """
@@ -17,8 +19,11 @@ _HEAD = struct.Struct(
     "<QQQQQQII64sQ"
 )  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending, barriers
 _QUEUE = struct.Struct("<QQQQQQQ")  # id, owner, submitted, done, limit, ended, runs
-_ORDER_SIZE = (3 + _CHANNELS) * 4 + _BARRIERS * 32  # leader, last, barriers, channel, barrier
-_RUN = struct.Struct("<QQ")  # from, at
+_ORDER_SIZE = (
+    7 + _CHANNELS
+) * 4 + _BARRIERS * 32  # leader, last, barriers, server, cap, fills, carry, channel, barrier
+_RUN = struct.Struct("<QQQ")  # from, at, stretch
+_FULL_SPEED = 1000
 _QUEUE_SIZE = _QUEUE.size + _ORDER_SIZE + _RUNS * _RUN.size
 _CARD_SIZE = _HEAD.size + _QUEUES * _QUEUE_SIZE
 
@@ -54,8 +59,11 @@ def _runs_of(raw: bytes, queue: int) -> list[BusyPeriod]:
     begun = [
         _RUN.unpack_from(raw, start + _QUEUE.size + _ORDER_SIZE + number % _RUNS * _RUN.size) for number in numbers
     ]
-    ends = [*(position for position, _ in begun[1:]), done]
-    return [BusyPeriod(at, queue, end - position) for (position, at), end in zip(begun, ends, strict=True)]
+    ends = [*(position for position, _, _ in begun[1:]), done]
+    return [
+        BusyPeriod(at, queue, (end - position) * stretch // _FULL_SPEED)
+        for (position, at, stretch), end in zip(begun, ends, strict=True)
+    ]
 
 
 def main() -> None:

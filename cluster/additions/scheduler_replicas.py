@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from cluster import progress
+from cluster import admin_service, progress
 from cluster.cluster import GpuCluster
 from cluster.parts import NAMESPACE, ClusterPart, stopped
 
@@ -21,9 +21,10 @@ EXTENDERS: Final = f"{_LEASES}/vgpu-extender"
 
 
 class SchedulerReplica(NamedTuple):
-    """A pod of the scheduler's Deployment: its host name, its extender, its kube-scheduler."""
+    """A pod of the scheduler's Deployment: host name, URL of its admin REST, its extender, its kube-scheduler."""
 
     host: str
+    rest: str
     extender: ClusterPart
     scheduler: ClusterPart
 
@@ -36,10 +37,7 @@ class SchedulerReplica(NamedTuple):
 @contextmanager
 def two_replicas(cluster: GpuCluster) -> Iterator[list[SchedulerReplica]]:
     """Run two replicas in place of the cluster's extender and scheduler."""
-    made = [
-        SchedulerReplica("replica-a", *cluster.maker.replica("replica-a", "127.0.1.1", 10271)),
-        SchedulerReplica("replica-b", *cluster.maker.replica("replica-b", "127.0.1.2", 10272)),
-    ]
+    made = [_made(cluster, "replica-a", "127.0.1.1", 10271), _made(cluster, "replica-b", "127.0.1.2", 10272)]
     parts = [part for replica in made for part in replica.parts]
     ended = threading.Event()
     restarts: collections.Counter[str] = collections.Counter()
@@ -64,6 +62,14 @@ def two_replicas(cluster: GpuCluster) -> Iterator[list[SchedulerReplica]]:
             progress.say(f"two replicas: restarts {dict(restarts)}")
             for part in parts:
                 part.kill()
+
+
+def _made(cluster: GpuCluster, host: str, address: str, scheduler_port: int) -> SchedulerReplica:
+    """Make a replica whose admin REST serves no TLS, because it listens on loopback."""
+    listen = f"{address}:{admin_service.PORT}"
+    admin = (f"--admin-listen={listen}", "--admin-auth=kubernetes")
+    parts = cluster.maker.replica(host, address, scheduler_port, admin)
+    return SchedulerReplica(host, f"http://{listen}", *parts)
 
 
 def holder(cluster: GpuCluster, lease: str) -> str:

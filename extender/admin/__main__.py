@@ -63,10 +63,11 @@ async def _serve(start: StartMessage, cluster: ClusterClient) -> None:
             gpushare_unit_mib=start.gpushare_unit_mib,
             namespace=start.namespace,
             extender_version=start.version,
+            has_own_history=start.has_own_history,
         )
         async with assembly.opened(parts) as app:
             process.give_way()  # not while it starts: it would wait for other programs of the machine (ADR 154)
-            await server.serve(start.listener, app, _now())
+            await server.serve(start.listener, app, _now(), cluster.serving)
 
 
 def _reports(start: StartMessage) -> Reports | None:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 import vgpu
 from extender.admin import problems
-from extender.admin.answers import schemas
+from extender.admin.answers import schemas, wrong_values
 from extender.admin.problems import AdminProblem, FieldError
 from extender.admin.routes import (
     card_routes,
@@ -114,7 +114,7 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this type
-    errors = [FieldError(_path(detail["loc"]), str(detail["msg"])) for detail in error.errors()]
+    errors = [FieldError(_path(detail["loc"]), wrong_values.words(detail)) for detail in error.errors()]
     is_json_error = any(detail["type"] == "json_invalid" for detail in error.errors())
     status = HTTPStatus.BAD_REQUEST if is_json_error else HTTPStatus.UNPROCESSABLE_ENTITY
     detail = f"{errors[0].field}: {errors[0].detail}" if errors else "the request cannot be read"

@@ -18,6 +18,7 @@ from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
 from extender.admin.routes.context import Context
 from extender.admin.routes.installed_pods import InstalledPods
+from extender.admin.routes.leader_relay import LeaderRelay
 from extender.admin.security.access import Access, LocalAccess, StaticTokenAccess
 from extender.admin.security.audit import Audit, AuditedAction
 from extender.admin.security.rate_limits import RateLimits
@@ -25,6 +26,7 @@ from extender.admin.security.token_reviews import KubernetesAccess
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
 from vgpu.adapters.kubernetes.client import KubernetesClient
+from vgpu.adapters.pinned_http import PinnedHttp
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 from vgpu.domain.identifiers import Namespace
@@ -48,6 +50,7 @@ class Parts:
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
         namespace: in which vgpushare is installed.
         extender_version: of the extender whose cluster is shown.
+        has_own_history: whether other replicas have histories of their own, so that the leading one's counts.
     """
 
     source: ClusterSource
@@ -61,6 +64,7 @@ class Parts:
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
     namespace: Namespace = names.NAMESPACE
     extender_version: str = vgpu.__version__
+    has_own_history: bool = False
 
 
 @asynccontextmanager
@@ -71,6 +75,8 @@ async def opened(parts: Parts) -> AsyncIterator[ASGIApp]:
         yield app.build(context)
     finally:
         await context.placement.close()
+        if context.relay is not None:
+            await context.relay.close()
 
 
 class KeptSnapshot:
@@ -119,6 +125,7 @@ def _context(parts: Parts) -> Context:
         gpushare_unit_mib=parts.gpushare_unit_mib,
         installed=InstalledPods(parts.client, parts.namespace),
         extender_version=parts.extender_version,
+        relay=LeaderRelay(snapshot.get, PinnedHttp()) if parts.has_own_history else None,
     )
 
 

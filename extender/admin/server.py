@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -16,19 +18,28 @@ KEEP_ALIVE_S: Final = 75
 GRACE_S: Final = 2
 
 
-async def serve(listener: Listener, app: ASGIApp, now: datetime) -> None:
-    """Serve until cancelled; then finish the requests in flight. `now` is the wall clock. Raises OSError."""
+async def serve(
+    listener: Listener, app: ASGIApp, now: datetime, serving: Callable[[str], None] = lambda _: None
+) -> None:
+    """Serve until cancelled; then finish the requests in flight. `now` is the wall clock. Raises OSError.
+
+    `serving` takes the hash of the certificate, once the address is this process's; an empty text without TLS.
+    """
     asyncio.get_running_loop().set_exception_handler(connections.note_full)
     with connections.listen(listener.host, listener.port, connections.most_connections()) as listening:
-        await process.HttpServer(_config(listener, app, now)).serve_until_cancelled(sockets=[listening])
+        tls = _tls(listener, now)
+        server = process.HttpServer(_config(app, tls))
+        serving(serving_certificate.sha256(Path(tls["ssl_certfile"])) if tls else "")
+        await server.serve_until_cancelled(sockets=[listening])
 
 
-def _config(listener: Listener, app: ASGIApp, now: datetime) -> uvicorn.Config:
-    tls: dict[str, Any] = {}
+def _tls(listener: Listener, now: datetime) -> dict[str, str]:
     if listener.tls_cert is not None:
-        tls = {"ssl_certfile": str(listener.tls_cert), "ssl_keyfile": str(listener.tls_key)}
-    elif not listener.is_loopback:
-        tls = {"ssl_certfile": serving_certificate.self_signed(socket.gethostname(), now)}
+        return {"ssl_certfile": str(listener.tls_cert), "ssl_keyfile": str(listener.tls_key)}
+    return {} if listener.is_loopback else {"ssl_certfile": serving_certificate.self_signed(socket.gethostname(), now)}
+
+
+def _config(app: ASGIApp, tls: Mapping[str, Any]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=connections.Protocol,

@@ -4,8 +4,10 @@ The API server's service proxy does not verify the certificates of Services, so 
 its hop no better. Clients that connect without the proxy need a certificate that they can verify: `--admin-tls-cert`.
 """
 
+import hashlib
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -16,6 +18,12 @@ from cryptography.x509.oid import NameOID
 from vgpu.domain import names
 
 VALID: Final = timedelta(days=3650)
+
+
+def sha256(file: Path) -> str:
+    """Return the hash of the first certificate of a PEM file, in DER; in hexadecimal. Raises OSError, ValueError."""
+    found = x509.load_pem_x509_certificate(file.read_bytes())
+    return hashlib.sha256(found.public_bytes(serialization.Encoding.DER)).hexdigest()
 
 
 def self_signed(host: str, now: datetime) -> str:

@@ -9,7 +9,7 @@ Lease stops binding when the Lease's duration is over by the holder's own clock,
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -50,12 +50,14 @@ class Leadership:
         now: Callable[[], datetime],
         predecessor: str = "",
         may_lead: Callable[[], bool] = lambda: True,
+        annotations: Callable[[], Mapping[str, str]] = dict,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`identity` must be unique to this process: two holders of one name would both lead.
 
         `predecessor` is the identity of a process that is known to have ended (`predecessor.py`).
         `may_lead` says whether this replica may take a Lease that it does not hold.
+        `annotations` returns those of the Lease as long as this replica holds it.
         """
         self._client = client
         self._leases = leases
@@ -66,6 +68,7 @@ class Leadership:
         self._now = now
         self._predecessor = predecessor
         self._may_lead = may_lead
+        self._annotations = annotations
         self._sleep = sleep
         self._held_until = float("-inf")
         self._transitions: int | None = None  # the Lease's count of holders when this replica last held it
@@ -118,8 +121,9 @@ class Leadership:
 
         try:
             held = await lease.renew(
-                self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(), is_expired=is_expired
-            )
+                self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(),
+                is_expired=is_expired, annotations=self._annotations(),
+            )  # fmt: skip
         except KubernetesError as error:
             log.warning("the Lease could not be renewed: %s", error)
             return

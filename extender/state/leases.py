@@ -10,7 +10,7 @@ from extender.state.objects import WatchedLease
 
 
 class Leases:
-    """Every Lease of our namespace. `clock` is monotonic, in seconds.
+    """The Leases of one namespace. `clock` is monotonic, in seconds.
 
     `changed` takes the name of each Lease that is new, changed or gone.
     """

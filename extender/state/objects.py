@@ -200,12 +200,13 @@ class GpuNode:
 
 @dataclass(frozen=True, slots=True)
 class WatchedLease:
-    """A Lease, as the watch shows it."""
+    """A Lease, as the watch shows it; `admin` is its annotation `vgpu.io/admin`, empty where it has none."""
 
     name: str
     holder: str
     renewed: str
     duration_s: int
+    admin: str = ""
 
 
 def version(text: str) -> int:
@@ -248,10 +249,12 @@ def gpunode(raw: bytes) -> GpuNode:
 def lease(raw: bytes) -> WatchedLease:
     """Read a Lease."""
     obj: JsonObject = msgspec.json.decode(raw)
-    spec = obj.get("spec") or {}
+    spec, metadata = obj.get("spec") or {}, obj["metadata"]
+    admin = (metadata.get("annotations") or {}).get(names.ADMIN_ANNOTATION, "")
     return WatchedLease(
-        obj["metadata"]["name"],
+        metadata["name"],
         spec.get("holderIdentity") or "",
         spec.get("renewTime") or "",
         spec.get("leaseDurationSeconds") or 0,
+        admin,
     )

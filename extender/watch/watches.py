@@ -1,8 +1,8 @@
 """The watches of the API server: a reflector for each kind of objects that the extender looks at."""
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from vgpu.adapters.kubernetes import reflector
@@ -32,6 +32,8 @@ class WatchedKind:
         silence_s: after which a watch without a byte is a failed connection.
         is_optional: whether the API server may not know the kind. Nothing waits for the first list then.
         is_never_quiet: whether some object changes every few seconds, so that silence alone makes what is shown old.
+        params: of the requests, such as a field selector.
+        is_awaited: whether no verb may answer before the first list.
     """
 
     name: str
@@ -41,6 +43,8 @@ class WatchedKind:
     silence_s: float = reflector.SILENCE_S
     is_optional: bool = False
     is_never_quiet: bool = False
+    params: Mapping[str, str] = field(default_factory=dict)
+    is_awaited: bool = True
 
 
 class Watches:
@@ -54,9 +58,9 @@ class Watches:
             watch = self.by_name[kind.name] = Reflector(
                 client, kind.path, kind.handler,
                 jitter=jitter, decode=kind.decode, silence_s=kind.silence_s, absent_s=absent_s,
-                is_never_quiet=kind.is_never_quiet,
+                is_never_quiet=kind.is_never_quiet, params=kind.params,
             )  # fmt: skip
-            if not kind.is_optional:
+            if kind.is_awaited and not kind.is_optional:
                 self._needed.append(watch)
 
     @property
@@ -68,7 +72,8 @@ class Watches:
     def is_synced(self) -> bool:
         """Whether every watch has had its first list: before that no verb may answer.
 
-        The watches of optional kinds are left out: PodGroups, for which only members of such gangs wait.
+        Left out are the watches of optional kinds, PodGroups, for which only members of such gangs wait, and the watch
+        of a Lease in another namespace, without which this replica does not lead.
         """
         return all(watch.synced.is_set() for watch in self._needed)
 

@@ -3,6 +3,7 @@
 
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
+#include "cuda/mps_client.h"
 #include "hardware/export.h"
 #include "ledger/attach.h"
 #include "ledger/faults.h"
@@ -11,6 +12,7 @@
 static CUresult initialize(void) {
     CUresult result = driver_is_initialized() ? CUDA_SUCCESS : devices_find();
     if (result == CUDA_SUCCESS && ledger_join() != 0) result = CUDA_ERROR_OPERATING_SYSTEM;
+    if (result == CUDA_SUCCESS && !driver_is_initialized()) result = mps_client_connect();
     if (result == CUDA_SUCCESS) driver_set_initialized();
     return result;
 }

@@ -3,16 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "hardware/timeline_clients.h"
+
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t work_of(const struct timeline *card, uint32_t queue) {
-    const struct timeline_queue *of = &card->queue[queue];
-    uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
-    if (of->barriers > 0) end = least(end, of->barrier[0].from);
-    return of->id != 0 && end > of->done ? end - of->done : 0;
-}
-
-bool timeline_has_work(const struct timeline *card, uint32_t queue) { return work_of(card, queue) > 0; }
+bool timeline_has_work(const struct timeline *card, uint32_t queue) { return timeline_work_of(card, queue) > 0; }
 
 static void set_pending(struct timeline *card, uint32_t queue, bool pending) {
     uint64_t bit = UINT64_C(1) << queue % 64;
@@ -20,21 +15,21 @@ static void set_pending(struct timeline *card, uint32_t queue, bool pending) {
     *word = pending ? *word | bit : *word & ~bit;
 }
 
-static uint32_t leader_of(const struct timeline *card, uint32_t queue) { return card->queue[queue].leader; }
+/* What has time slices: the queue's server if its context is a client, else its leader. */
+static uint32_t context_of(const struct timeline *card, uint32_t queue) {
+    uint32_t leader = card->queue[queue].leader;
+    uint32_t server = card->queue[leader].server;
+    return server != 0 ? server : leader;
+}
 
-/* The queue of a context to work on: the first one with work behind the one that worked last; 0 = none. */
-static uint32_t channel_due(const struct timeline *card, uint32_t leader) {
-    const struct timeline_queue *of = &card->queue[leader];
-    for (uint32_t next = 1; next <= TIMELINE_CHANNELS; next++) {
-        uint32_t queue = of->channel[(of->last + next) % TIMELINE_CHANNELS];
-        if (queue != 0 && work_of(card, queue) > 0) return queue;
-    }
-    return 0;
+/* The queue of a context to work on; of a server, one of them; 0 = none. */
+static uint32_t queue_due(const struct timeline *card, uint32_t context) {
+    return timeline_is_server(card, context) ? timeline_client_due(card, context) : timeline_channel_due(card, context);
 }
 
 static void refresh_pending(struct timeline *card, uint32_t queue) {
-    uint32_t leader = leader_of(card, queue);
-    set_pending(card, leader, channel_due(card, leader) != 0);
+    uint32_t context = context_of(card, queue);
+    set_pending(card, context, queue_due(card, context) != 0);
 }
 
 static bool add_channel(struct timeline *card, uint32_t leader, uint32_t queue) {
@@ -48,7 +43,9 @@ static bool add_channel(struct timeline *card, uint32_t leader, uint32_t queue) 
 
 /* The card remembers the last context, so a new context does not get a number of that one. */
 static bool is_free(const struct timeline *card, uint32_t queue) {
-    return card->queue[queue].id == 0 && queue != card->current && queue != leader_of(card, card->current);
+    uint32_t leader = card->queue[card->current].leader;
+    bool is_current = queue == card->current || queue == leader || queue == card->queue[leader].server;
+    return card->queue[queue].id == 0 && !is_current;
 }
 
 uint32_t timeline_open(struct timeline *card, uint64_t owner, uint32_t leader) {
@@ -65,7 +62,20 @@ uint32_t timeline_open(struct timeline *card, uint64_t owner, uint32_t leader) {
     return queue;
 }
 
-void timeline_close(struct timeline *card, uint32_t queue) {
+uint32_t timeline_open_server(struct timeline *card, uint64_t owner) {
+    uint32_t queue = timeline_open(card, owner, 0);
+    if (queue != 0) card->queue[queue].server = queue;
+    return queue;
+}
+
+void timeline_join(struct timeline *card, uint32_t leader, uint32_t server, uint32_t cap) {
+    card->queue[leader].server = server;
+    card->queue[leader].cap = cap;
+}
+
+void timeline_set_fill(struct timeline *card, uint32_t queue, uint32_t percent) { card->queue[queue].fills = percent; }
+
+static void close_one(struct timeline *card, uint32_t queue) {
     struct timeline_queue *of = &card->queue[queue];
     of->id = 0;
     card->barriers -= of->barriers;
@@ -74,6 +84,12 @@ void timeline_close(struct timeline *card, uint32_t queue) {
     for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
         if (leader->channel[place] == queue) leader->channel[place] = 0;
     refresh_pending(card, queue);
+}
+
+void timeline_close(struct timeline *card, uint32_t queue) {
+    for (uint32_t other = 1; timeline_is_server(card, queue) && other < card->queues_used; other++)
+        if (other != queue && card->queue[other].id != 0 && context_of(card, other) == queue) close_one(card, other);
+    close_one(card, queue);
 }
 
 /* The first pending queue in [from, end); 0 = none. */
@@ -96,11 +112,11 @@ uint32_t timeline_next(const struct timeline *card, uint32_t after) {
 
 /* The next queue of the next context that has work, which may be the current one; 0 = none. */
 static uint32_t next_with_work(struct timeline *card) {
-    uint32_t leader;
+    uint32_t context;
     uint32_t queue = 0;
-    while ((leader = timeline_next(card, leader_of(card, card->current))) != 0 &&
-           (queue = channel_due(card, leader)) == 0)
-        set_pending(card, leader, false);
+    while ((context = timeline_next(card, context_of(card, card->current))) != 0 &&
+           (queue = queue_due(card, context)) == 0)
+        set_pending(card, context, false);
     return queue;
 }
 
@@ -108,37 +124,27 @@ static uint32_t next_with_work(struct timeline *card) {
 static uint32_t due(struct timeline *card) {
     if (card->slice == 0) return next_with_work(card);
     if (timeline_has_work(card, card->current)) return card->current;
-    uint32_t other = channel_due(card, leader_of(card, card->current));
+    uint32_t other = queue_due(card, context_of(card, card->current));
     return other != 0 ? other : next_with_work(card);
 }
 
-/* Makes that queue the one that works. Costs no time: its context is on the card. */
+/* Lets the queue work, beside other queues of its server. This costs no time, because its context is on the card. */
 static void turn_to(struct timeline *card, uint32_t queue) {
-    struct timeline_queue *leader = &card->queue[leader_of(card, queue)];
+    struct timeline_queue *leader = &card->queue[card->queue[queue].leader];
     card->current = queue;
+    if (timeline_is_server(card, context_of(card, queue))) return; /* timeline_clients_turn does so for each client */
     for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
         if (leader->channel[place] == queue) leader->last = place;
 }
 
 static void put_on(struct timeline *card, uint32_t queue) {
-    uint32_t former = leader_of(card, card->current);
-    bool has_left_work = channel_due(card, former) != 0;
-    if (former != leader_of(card, queue) && card->current != 0)
+    uint32_t former = context_of(card, card->current);
+    bool has_left_work = queue_due(card, former) != 0;
+    if (former != context_of(card, queue) && card->current != 0)
         card->switching = has_left_work ? TIMELINE_SWITCH_NS : TIMELINE_HANDOVER_NS;
     turn_to(card, queue);
+    timeline_clients_turn(card, context_of(card, queue));
     card->slice = TIMELINE_SLICE_NS;
-}
-
-static struct timeline_run *run_of(struct timeline_queue *queue, uint64_t number) {
-    return &queue->run[number % TIMELINE_RUNS];
-}
-
-static void record_run(struct timeline_queue *queue, uint64_t at) {
-    const struct timeline_run *last = run_of(queue, queue->runs - 1);
-    if (queue->runs == 0 || last->at + (queue->done - last->from) != at) {
-        *run_of(queue, queue->runs) = (struct timeline_run){.from = queue->done, .at = at};
-        queue->runs++;
-    }
 }
 
 /* What is left of the slice after `ns` of work by the only context with work. Its slices continue one after another,
@@ -169,38 +175,43 @@ static void open_barriers(struct timeline *card) {
         if (card->queue[queue].barriers > 0) drop_open_barriers(card, queue);
 }
 
-/* `ns` of work of the current queue, or less: up to the next position that a barrier waits for. */
-static uint64_t until_barrier(const struct timeline *card, uint64_t ns) {
-    const struct timeline_queue *current = &card->queue[card->current];
-    for (uint32_t queue = 1; card->barriers > 0 && queue < card->queues_used; queue++) {
-        const struct timeline_barrier *first = card->queue[queue].barrier;
-        bool is_waiting = card->queue[queue].barriers > 0 && first->queue == card->current;
-        if (is_waiting && first->position > current->done) ns = least(ns, first->position - current->done);
-    }
-    return ns;
-}
-
 /* Whether the current queue is the only one on the card that has work. */
 static bool is_only_one(const struct timeline *card) {
-    uint32_t leader = leader_of(card, card->current);
-    return timeline_next(card, leader) == leader && channel_due(card, leader) == card->current;
+    uint32_t leader = card->queue[card->current].leader;
+    return timeline_next(card, leader) == leader && timeline_channel_due(card, leader) == card->current;
 }
 
-static void work_until(struct timeline *card, uint64_t now) {
+/* What follows work of the context on the card. */
+static void note_work_done(struct timeline *card, uint32_t context) {
+    open_barriers(card);
+    if (queue_due(card, context) == 0) {
+        set_pending(card, context, false);
+        card->slice = 0;
+    }
+}
+
+static void work_alone_until(struct timeline *card, uint64_t now) {
     struct timeline_queue *queue = &card->queue[card->current];
     bool is_alone = is_only_one(card);
-    uint64_t left = work_of(card, card->current);
+    uint64_t left = timeline_work_of(card, card->current);
     if (!is_alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
-    uint64_t ns = least(until_barrier(card, is_alone ? left : least(left, card->slice)), now - card->at);
-    record_run(queue, card->at);
+    uint64_t ns =
+        least(timeline_until_barrier(card, card->current, is_alone ? left : least(left, card->slice)), now - card->at);
+    timeline_record_run(queue, card->at, TIMELINE_FULL_SPEED);
     queue->done += ns;
     card->at += ns;
     queue->ended = card->at;
     card->slice = is_alone ? slice_after(card->slice, ns) : card->slice - ns;
-    open_barriers(card);
-    if (channel_due(card, queue->leader) == 0) {
-        set_pending(card, queue->leader, false);
-        card->slice = 0;
+    note_work_done(card, queue->leader);
+}
+
+static void work_until(struct timeline *card, uint64_t now) {
+    uint32_t context = context_of(card, card->current);
+    if (!timeline_is_server(card, context)) {
+        work_alone_until(card, now);
+    } else {
+        timeline_clients_work(card, context, now);
+        note_work_done(card, context);
     }
 }
 
@@ -214,7 +225,7 @@ void timeline_advance(struct timeline *card, uint64_t now) {
     uint32_t queue;
     open_barriers(card); /* those that wait for a queue which was closed */
     while (card->at < now && (queue = due(card)) != 0) {
-        if (card->slice == 0 || leader_of(card, queue) != leader_of(card, card->current))
+        if (card->slice == 0 || context_of(card, queue) != context_of(card, card->current))
             put_on(card, queue);
         else if (queue != card->current)
             turn_to(card, queue);
@@ -229,7 +240,7 @@ void timeline_advance(struct timeline *card, uint64_t now) {
 uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns) {
     struct timeline_queue *of = &card->queue[queue];
     of->submitted += ns > 0 ? ns : 1;
-    if (timeline_has_work(card, queue)) set_pending(card, of->leader, true);
+    if (timeline_has_work(card, queue)) set_pending(card, context_of(card, queue), true);
     return of->submitted;
 }
 
@@ -257,34 +268,20 @@ uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after) {
     return position;
 }
 
-uint64_t timeline_passed(const struct timeline *card, uint32_t queue, uint64_t position) {
-    const struct timeline_queue *of = &card->queue[queue];
-    uint64_t kept = least(of->runs, TIMELINE_RUNS);
-    if (position > of->done || kept == 0) return kept == 0 && position == 0 ? card->at : 0;
-    const struct timeline_run *run = NULL;
-    for (uint64_t back = 1; back <= kept; back++) {
-        run = &of->run[(of->runs - back) % TIMELINE_RUNS];
-        if (run->from < position) return run->at + (position - run->from);
-    }
-    return run->at;
+/* The least time in which a context's work that can be done now is done. */
+static uint64_t least_time_of(const struct timeline *card, uint32_t context) {
+    return timeline_is_server(card, context) ? timeline_clients_least_time(card, context)
+                                             : timeline_channels_work(card, context);
 }
 
-/* ns of work of a context that can be done now. */
-static uint64_t context_work(const struct timeline *card, uint32_t leader) {
+/* The least time that the contexts before this one in round-robin order take. */
+static uint64_t wait_for_others(const struct timeline *card, uint32_t context) {
     uint64_t ns = 0;
-    for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
-        ns += work_of(card, card->queue[leader].channel[place]);
-    return ns;
-}
-
-/* The least time that the contexts before the one of this leader in round-robin order take. */
-static uint64_t wait_for_others(const struct timeline *card, uint32_t leader) {
-    uint64_t ns = 0;
-    uint32_t current = leader_of(card, card->current);
-    if (card->slice > 0) ns = card->switching + least(card->slice, context_work(card, current));
-    for (uint32_t other = timeline_next(card, current); other != leader && other != 0;
+    uint32_t current = context_of(card, card->current);
+    if (card->slice > 0) ns = card->switching + least(card->slice, least_time_of(card, current));
+    for (uint32_t other = timeline_next(card, current); other != context && other != 0;
          other = timeline_next(card, other)) {
-        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, context_work(card, other));
+        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, least_time_of(card, other));
         if (other == current) break;
     }
     return ns + (current != 0 ? TIMELINE_HANDOVER_NS : 0);
@@ -292,17 +289,18 @@ static uint64_t wait_for_others(const struct timeline *card, uint32_t leader) {
 
 static uint64_t greatest(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static bool is_pending(const struct timeline *card, uint32_t leader) {
-    return (card->pending[leader / 64] >> leader % 64 & 1) != 0;
+static bool is_pending(const struct timeline *card, uint32_t context) {
+    return (card->pending[context / 64] >> context % 64 & 1) != 0;
 }
 
 /* As if no barrier held the queue back. A context without work that can be done now has no place in the round yet. */
 static uint64_t earliest_when_open(const struct timeline *card, uint32_t queue, uint64_t position) {
     const struct timeline_queue *of = &card->queue[queue];
     uint64_t work = position > of->done ? position - of->done : 0;
-    bool is_on = of->leader == leader_of(card, card->current);
-    if (!is_on && !is_pending(card, of->leader)) return card->at + work;
-    return card->at + work + (is_on ? card->switching : wait_for_others(card, of->leader));
+    uint32_t context = context_of(card, queue);
+    bool is_on = context == context_of(card, card->current);
+    if (!is_on && !is_pending(card, context)) return card->at + work;
+    return card->at + work + (is_on ? card->switching : wait_for_others(card, context));
 }
 
 /* A barrier that holds the queue back may wait for a queue that another barrier holds back, and so on; launches of an

@@ -7,12 +7,17 @@
  * queues of a context share its time slices. Each kernel fills the card, so one queue works at a time: until its work
  * runs out, or the slice ends. A position in a queue is the amount of work before it, in ns, and passes once that work
  * is done. The runs of a queue record when. A barrier in a queue holds its later work back until a position in another
- * queue has passed. */
+ * queue has passed.
+ *
+ * Contexts that are clients of one MPS server are one context to the others: they share its time slices. Among
+ * themselves they work at the same moment (hardware/timeline_clients.h). */
 #ifndef SIMGPU_HARDWARE_TIMELINE_H
 #define SIMGPU_HARDWARE_TIMELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "hardware/timeline_queue.h"
 
 /* Measured on an H200, driver 580: a pair of events around at most this much work reads its true time, whatever other
  * contexts do. */
@@ -26,60 +31,17 @@
 /* Work that has no more than this left at the end of its slice is finished before the switch. */
 #define TIMELINE_GRACE_NS UINT64_C(20000)
 
-#define TIMELINE_QUEUES   512
-#define TIMELINE_RUNS     128
-#define TIMELINE_CHANNELS 17 /* queues of one context */
-#define TIMELINE_BARRIERS 64 /* of one queue at a time */
-
-/* Work that a queue did without a break: work at position `from` was done at time `at`. */
-struct timeline_run {
-    uint64_t from;
-    uint64_t at;
-};
-
-/* The work from `from` on waits until `position` has passed in the queue `queue`, or until that queue is closed. */
-struct timeline_barrier {
-    uint64_t from;
-    uint64_t position;
-    uint64_t id; /* of `queue` */
-    uint64_t queue;
-};
-
-struct timeline_queue {
-    uint64_t id; /* 0 = free; no id is used twice */
-    uint64_t owner;
-    uint64_t submitted;                  /* ns of work so far */
-    uint64_t done;                       /* ns of work so far */
-    uint64_t limit;                      /* the work from this position on is held back; 0 = none is */
-    uint64_t ended;                      /* time when it was last on the card */
-    uint64_t runs;                       /* number of runs so far; the last TIMELINE_RUNS are kept */
-    uint32_t leader;                     /* number of the context's first queue, which may be this one */
-    uint32_t last;                       /* of a leader: index in `channel` of the queue that worked last */
-    uint32_t barriers;                   /* that have not opened, in the order of `from` */
-    uint32_t channel[TIMELINE_CHANNELS]; /* of a leader: numbers of the context's queues; 0 = none */
-    struct timeline_barrier barrier[TIMELINE_BARRIERS];
-    struct timeline_run run[TIMELINE_RUNS];
-};
-
-/* All zero at first. A process may be killed at any instruction of a change: then times are slightly wrong, and nothing
- * else is. */
-struct timeline {
-    uint64_t at; /* the card is up to this time */
-    uint64_t ids;
-    uint64_t slice;                               /* ns that the context on the card has left */
-    uint64_t switching;                           /* ns left until that context begins to work */
-    uint32_t current;                             /* queue that works, or did last; 0 = none was yet */
-    uint32_t queues_used;                         /* queues from here on were never used */
-    uint64_t pending[TIMELINE_QUEUES / 64];       /* one bit for each leader whose context may have work */
-    uint64_t barriers;                            /* of all queues */
-    struct timeline_queue queue[TIMELINE_QUEUES]; /* queue 0 is never used */
-};
-
 /* Returns the number of a new queue of the context with this leader, 0 when there is no room. `leader` 0: the queue is
  * the first one of its context. */
 uint32_t timeline_open(struct timeline *card, uint64_t owner, uint32_t leader);
-/* Discards the work that is not done. */
+/* Returns the number of a new queue without work, which stands for an MPS server; 0 when there is no room. */
+uint32_t timeline_open_server(struct timeline *card, uint64_t owner);
+/* Makes the context of the leader, which has no work, a client of the server. */
+void timeline_join(struct timeline *card, uint32_t leader, uint32_t server, uint32_t cap);
+/* Discards the work that is not done; of a server, closes the queues of its clients too. */
 void timeline_close(struct timeline *card, uint32_t queue);
+/* From now on the queue's work fills that many percent of the multiprocessors. */
+void timeline_set_fill(struct timeline *card, uint32_t queue, uint32_t percent);
 
 /* Brings the card up to `now`. Does nothing when the card is past that time. */
 void timeline_advance(struct timeline *card, uint64_t now);
@@ -97,11 +59,10 @@ uint64_t timeline_wait(struct timeline *card, uint32_t queue, uint32_t other, ui
 void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position);
 
 bool timeline_has_work(const struct timeline *card, uint32_t queue);
-/* Time when the position passed, 0 = not yet. Of a position older than all kept runs, the oldest time known. */
-uint64_t timeline_passed(const struct timeline *card, uint32_t queue, uint64_t position);
 /* A lower bound of the time when the position passes, as long as no queue is closed. */
 uint64_t timeline_earliest(const struct timeline *card, uint32_t queue, uint64_t position);
-/* The next leader after `after`, in round-robin order, whose bit in `pending` is set; 0 = none. */
+/* The next context after `after`, in round-robin order, whose bit in `pending` is set: a leader that is no client, or a
+ * server; 0 = none. */
 uint32_t timeline_next(const struct timeline *card, uint32_t after);
 
 #endif

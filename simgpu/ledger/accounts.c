@@ -59,8 +59,10 @@ static bool has_room(int card, uint64_t bytes, uint64_t capacity) {
 
 /* Under the file's lock. */
 static int charge(int card, uint64_t bytes, uint64_t capacity) {
-    if (!has_room(card, bytes, capacity)) return -ENOMEM;
     uint64_t *held = &state->slot[own_slot].bytes[card];
+    uint64_t most = state->slot[own_slot].most_bytes;
+    if (most != 0 && (bytes > most || *held > most - bytes)) return -ENOMEM;
+    if (!has_room(card, bytes, capacity)) return -ENOMEM;
     __atomic_store_n(held, *held + bytes, __ATOMIC_RELAXED);
     return 0;
 }

@@ -75,11 +75,13 @@ static void close_queues_of(struct timeline *timeline, uint64_t owner) {
         if (timeline->queue[queue].id != 0 && timeline->queue[queue].owner == owner) timeline_close(timeline, queue);
 }
 
-/* Closes the queues of dead processes: those with work, which delay other contexts, or idle ones too. */
+/* Closes the queues of dead processes: those with work, which delay other contexts, and those of servers, whose clients
+ * may have work; or idle ones too. */
 static void close_queues_of_dead(struct timeline *timeline, bool idle_too) {
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
-        bool is_checked = timeline_has_work(timeline, queue) || (idle_too && timeline->queue[queue].id != 0);
-        if (is_checked && !slot_is_alive((int)timeline->queue[queue].owner)) timeline_close(timeline, queue);
+        const struct timeline_queue *of = &timeline->queue[queue];
+        bool is_checked = of->id != 0 && (idle_too || of->server == queue || timeline_has_work(timeline, queue));
+        if (is_checked && !slot_is_alive((int)of->owner)) timeline_close(timeline, queue);
     }
 }
 
@@ -119,6 +121,29 @@ static int add_card(const char *uuid) {
     return card_index_or_add(uuid);
 }
 
+/* The queue that stands for a server on the card, opened when it is the first client's; 0 = there is no room. */
+static uint32_t queue_of_server(struct timeline *timeline, uint64_t slot) {
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+        const struct timeline_queue *of = &timeline->queue[queue];
+        if (of->id != 0 && of->server == queue && of->owner == slot) return queue;
+    }
+    return timeline_open_server(timeline, slot);
+}
+
+/* Makes a new context one of the server that this process is a client of, if it is one. */
+static bool join_server(struct timeline *timeline, uint32_t leader) {
+    const struct slot *own = &state->slot[own_slot];
+    if (own->server == 0) return true;
+    const struct mps_server *server = &state->mps_server[own->server % MPS_SERVERS];
+    bool is_alive = server->id == own->server && slot_is_alive((int)server->slot);
+    uint32_t queue = is_alive ? queue_of_server(timeline, server->slot) : 0;
+    if (queue != 0)
+        timeline_join(timeline, leader, queue, (uint32_t)own->percentage);
+    else
+        timeline_close(timeline, leader);
+    return queue != 0;
+}
+
 bool card_queue_open(const char *uuid, uint32_t leader, struct card_queue *out) {
     int card = add_card(uuid);
     if (card < 0) return false;
@@ -128,6 +153,7 @@ bool card_queue_open(const char *uuid, uint32_t leader, struct card_queue *out) 
         close_queues_of_dead(&time->timeline, true);
         number = timeline_open(&time->timeline, (uint64_t)own_slot, leader);
     }
+    if (number != 0 && leader == 0 && !join_server(&time->timeline, number)) return false;
     *out = (struct card_queue){.card = card, .number = number, .id = time->timeline.queue[number].id};
     return number != 0;
 }
@@ -137,8 +163,11 @@ void card_queue_close(struct card_queue queue) {
     if (is_open(&time->timeline, queue)) timeline_close(&time->timeline, queue.number);
 }
 
-uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs) {
+uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint32_t fills, uint64_t *runs) {
     HELD_CARD struct card_time *time = enter(queue.card);
+    *runs = 0;
+    if (!is_open(&time->timeline, queue)) return 1; /* after a fault */
+    timeline_set_fill(&time->timeline, queue.number, fills);
     uint64_t position = timeline_submit(&time->timeline, queue.number, ns);
     *runs = time->timeline.queue[queue.number].runs;
     return position;

@@ -14,13 +14,15 @@ struct card_queue {
     uint64_t id; /* 0 = not open */
 };
 
-/* Opens a queue on the card; false when there is no room. `leader`: the context's first queue; 0 = this is the first.
- */
+/* Opens a queue on the card; false when there is no room, or the MPS server of this process has ended. `leader`: the
+ * context's first queue; 0 = this is the first. */
 bool card_queue_open(const char *uuid, uint32_t leader, struct card_queue *out);
 /* Discards work that is not done. */
 void card_queue_close(struct card_queue queue);
-/* Adds `ns` of work and returns its position. `runs` is how often the queue's work began or resumed so far. */
-uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs);
+/* Adds `ns` of work and returns its position. From now on the queue's work fills `fills` percent of the card's
+ * multiprocessors, which matters beside other clients of an MPS server. `runs` is how often the queue's work began or
+ * resumed so far. */
+uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint32_t fills, uint64_t *runs);
 /* Adds an event behind the position `after` and returns the event's position. */
 uint64_t card_queue_mark(struct card_queue queue, uint64_t after);
 /* Holds back all later work until `position` has passed in the queue `other` of the same card, and returns the queue's

@@ -4,6 +4,7 @@
 
 #include "ledger/attach.h"
 #include "ledger/card_time.h"
+#include "ledger/mps_servers.h"
 #include "ledger/shared_events.h"
 #include "ledger/shared_memory.h"
 #include "ledger/state.h"
@@ -16,6 +17,7 @@ static int claim_free_slot(void) {
         state->slot[slot] = (struct slot){0};
         shared_memory_forget((uint32_t)slot);
         shared_events_forget((uint32_t)slot);
+        mps_server_forget((uint32_t)slot);
         card_time_forget((uint32_t)slot);
         return slot_claim(slot);
     }

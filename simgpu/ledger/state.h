@@ -16,12 +16,17 @@
 #define SHARED_ENTRIES 1024
 #define FAULT_LINES    64
 #define SHARED_EVENTS  512
+#define MPS_SERVERS    64
 
 /* One process. Written only by that process, under the file's lock; cleared by any process once it is dead. */
 struct slot {
     uint64_t bytes[LEDGER_CARDS];
     uint64_t busy_until[LEDGER_CARDS]; /* CLOCK_MONOTONIC ns at the last card_time_publish; UINT64_MAX = has work */
     uint32_t contexts[LEDGER_CARDS];
+    uint64_t server;        /* id of the MPS server that the process is a client of; 0 = of none */
+    uint64_t faults_before; /* of that server, when the process became its client */
+    uint64_t most_bytes;    /* on each card, as a client; 0 = no limit */
+    uint64_t percentage;    /* of the multiprocessors, as a client */
 };
 
 /* Memory that several processes may hold, in addition to the bytes of their slots. Written under the file's lock. */
@@ -53,6 +58,13 @@ struct shared_event {
     uint32_t maker; /* slot of the process that created the event */
 };
 
+/* A process that is an MPS server. Written under the file's lock. */
+struct mps_server {
+    uint64_t id; /* 0 = free; id % MPS_SERVERS is the index of the entry, and no id is used twice */
+    uint64_t faults;
+    uint64_t slot;
+};
+
 struct state {
     char magic[8];
     uint32_t slots_used; /* slots from here on were never used */
@@ -68,9 +80,11 @@ struct state {
     struct card_time time[LEDGER_CARDS];
     uint64_t event_ids; /* multiple of SHARED_EVENTS, as shared_ids */
     struct shared_event event[SHARED_EVENTS];
+    uint64_t mps_ids; /* multiple of MPS_SERVERS, as shared_ids */
+    struct mps_server mps_server[MPS_SERVERS];
 };
 
-static_assert(sizeof(struct slot) == 640 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,
+static_assert(sizeof(struct slot) == 672 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,
               "simgpu/usage.py reads this layout");
 
 extern struct state *state; /* NULL before ledger_attach; MAP_FAILED when the file cannot be used */

@@ -10,7 +10,8 @@ WHAT = r" \([^()]+\)"
 TITLE = re.compile(r"# (?P<number>\d+) (?P<title>.+)")
 DATE = re.compile(r"- Date: \d{4}-\d\d-\d\d")
 STATUS = re.compile(
-    rf"- Status: (?:accepted|superseded by {LINK}|accepted; superseded in part by {LINK}{WHAT}(?:, {LINK}{WHAT})*)"
+    rf"- Status: (?:proposed|accepted|superseded by {LINK}|"
+    rf"accepted; superseded in part by {LINK}{WHAT}(?:, {LINK}{WHAT})*)"
 )
 SUPERSEDES = re.compile(rf"- Supersedes(?:: {LINK}| in part: {LINK}{WHAT})(?:, {LINK}(?:{WHAT})?)*")
 ROW = re.compile(r"\| \[(\d+)\]\(([\w.-]+)\) \| [^|]+ \| (.+) \| ([^|]+) \|")
@@ -47,7 +48,7 @@ def decision(file: str, text: str) -> Decision:
         raise ValueError(f"{file}: must have `- Date: YYYY-MM-DD` in line 3")
     if not STATUS.fullmatch(status):
         raise ValueError(
-            f"{file}: must have `- Status: accepted`, `- Status: superseded by [ADR N](FILE)` or "
+            f"{file}: must have `- Status: proposed`, `- Status: accepted`, `- Status: superseded by [ADR N](FILE)` or "
             "`- Status: accepted; superseded in part by [ADR N](FILE) (WHAT), ...` in line 4"
         )
     if supersedes and not SUPERSEDES.fullmatch(supersedes):

@@ -13,7 +13,8 @@ PAGE = ROOT / "docs" / "metrics.md"
 HEAD = """# Metrics
 
 Each part serves its metrics at `/metrics` of a port of its own, without a token and without the API server, in
-Prometheus' text format and in OpenMetrics. A NetworkPolicy lets the namespace `monitoring` connect. This page is
+Prometheus' text format and in OpenMetrics. A NetworkPolicy lets the namespace `monitoring` connect. Beside the
+cluster's own scheduler the extender serves them on the node's loopback, until monitors are wanted. This page is
 written by `python -m tests.contract.metrics_page`.
 
 | part | setting | port in the manifests |

@@ -59,7 +59,8 @@ class Code:
 
     Args:
         words: of each file, by its path.
-        others: words that exist in no file of the repository: of headers and of pages that are made from the code.
+        others: words that exist in no file of the repository: of headers, of pages that are made from the code, and
+                dotted names such as those of the chart's values.
     """
 
     def __init__(self, words: Mapping[str, set[str]], others: Iterable[str] = ()) -> None:
@@ -83,6 +84,8 @@ class Code:
         its modules; or the file itself has all parts.
         """
         *parents, last = parts = name.removesuffix("()").split(".")
+        if parents and name in self._others:
+            return True
         if self._words.get(file, set()).issuperset(parts):
             return True
         if module := self._module(parents):

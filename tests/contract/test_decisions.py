@@ -32,7 +32,8 @@ def test_a_head_is_read() -> None:
     status = "accepted; superseded in part by [ADR 8](0008-b.md) (the thread), [ADR 9](0009-c.md) (the time)"
     found = decision("0007-a.md", HEAD.format(status, "- Supersedes: [ADR 1](0001-d.md)\n"))
     assert found == Decision("0007-a.md", 7, "Title", True, ((8, "0008-b.md"), (9, "0009-c.md")), ((1, "0001-d.md"),))
-    assert not decision("0007-a.md", HEAD.format("superseded by [ADR 8](0008-b.md)", "")).is_accepted
+    for status in ("proposed", "superseded by [ADR 8](0008-b.md)"):
+        assert not decision("0007-a.md", HEAD.format(status, "")).is_accepted
 
 
 @pytest.mark.parametrize(

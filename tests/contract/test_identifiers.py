@@ -5,26 +5,40 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
+import yaml
 
 from limiter.build import headers
 from tests.contract import repository
 from tests.contract.named_identifiers import SPAN, WORD, Code, code_words, named_identifiers
 from tests.contract.prose import prose
 
+pytestmark = pytest.mark.timeout(240)  # the fixture reads every file of the project: 15 s on an idle machine
+
 NO_CODE = re.compile(r"\.(png|svg|pem|sum|lock)$|^benchmarks/results/|^LICENSE$")
 FROM_CODE = (
     "docs/reference.md",
     "docs/metrics.md",
 )  # other tests hold these pages to the code, which composes the names
+CHART_VALUES = "manifests/helm/vgpushare/values.yaml"
 NVIDIA = ("cuda.h", "cuda_runtime_api.h", "nvml.h")
 OF_NVIDIA = re.compile(r"\b(?:cu|CU|nvml|NVML)\w+")
 
 
+def values_of_chart(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the values of the Helm chart by their paths, as `--set` takes them."""
+    for name, value in values.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from values_of_chart(value, f"{prefix}{name}.")
+
+
 def words_of_others() -> Iterator[str]:
-    """Yield the names of NVIDIA's headers, and those of the generated pages."""
+    """Yield the names of NVIDIA's headers, those of the generated pages, and the chart's values."""
+    yield from values_of_chart(yaml.safe_load(repository.text_of(CHART_VALUES)))
     for path in FROM_CODE:
         for span in SPAN.findall(repository.text_of(path)):
             yield from WORD.findall(span)

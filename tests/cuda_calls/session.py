@@ -120,6 +120,13 @@ def info() -> tuple[int, int, int]:
     return cuda.cuMemGetInfo_v2(ctypes.byref(available), ctypes.byref(total)), available.value, total.value
 
 
+def device_attribute(which: int, device: int = 0) -> int:
+    """The value of cuDeviceGetAttribute."""
+    value = ctypes.c_int()
+    result = cuda.cuDeviceGetAttribute(ctypes.byref(value), which, device)
+    return -result if result else value.value
+
+
 def uuids() -> list[str]:
     """UUIDs of the CUDA devices, in their order."""
     found = []

@@ -3,6 +3,7 @@
 import re
 import struct
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,16 +98,21 @@ async def test_series_are_equal_to_the_metrics_of_the_same_time(idle_world: Worl
     engine.dispose()
 
     assert told["vgpu_container_gpu_seconds_total"] > 0
-    assert total(series.figures, "used_ms") == pytest.approx(told["vgpu_container_gpu_seconds_total"] * 1000)
+    assert total(series.figures, "used_ms") == whole_ms(told["vgpu_container_gpu_seconds_total"], series.figures)
     assert (series.figures[-1].used_mib or 0) * MIB == told["vgpu_container_memory_used_bytes"] == 60 * MIB
     for place, cause in enumerate(WAIT_CAUSES):
         waited = sum(figure.wait_ms[place] for figure in series.figures)
         assert waited == 300 * (place + 1)
-        assert waited == pytest.approx(told[f"vgpu_container_wait_seconds_total {cause}"] * 1000)
+        assert waited == whole_ms(told[f"vgpu_container_wait_seconds_total {cause}"], series.figures)
     last = found.figures[-1]
-    assert total(found.figures, "used_ms") == pytest.approx(told["vgpu_card_busy_seconds_total"] * 1000)
+    assert total(found.figures, "used_ms") == whole_ms(told["vgpu_card_busy_seconds_total"], found.figures)
     assert (last.used_mib or 0) * MIB == told["vgpu_card_memory_used_bytes"]
     assert (last.celsius, last.watts) == (told["vgpu_card_temperature_celsius"], told["vgpu_card_power_watts"])
+
+
+def whole_ms(seconds: float, figures: Sequence[object]) -> Any:
+    """Equal to the sum of figures that are whole milliseconds, of `seconds` together."""
+    return pytest.approx(seconds * 1000, abs=len(figures))
 
 
 def total(figures: tuple[MeasuredFigure, ...], name: str) -> int:

@@ -155,6 +155,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "account_reconcile",
         "account_reconcile_other",
         "account_add_pool_export",
+        "account_add_memory_export",
         "pool_exports_find",
         "limits_decode",
         "limits_parse",

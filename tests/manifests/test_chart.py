@@ -36,10 +36,16 @@ def normalized(text: str) -> dict[chart.Key, JsonObject]:
     [
         ("base", {}),
         ("overlays/without-toolkit", {"deviceplugin": {"toolkit": False}}),
+        ("overlays/cluster-scheduler", {"scheduler": {"mode": "cluster"}}),
         ("overlays/cert-manager", {"webhook": {"certificates": {"mode": "cert-manager"}}}),
         (
             "overlays/prometheus-operator",
-            {"monitoring": {part: {"enabled": True} for part in ("podMonitors", "rules", "dashboards")}},
+            {
+                "monitoring": {
+                    "runbookUrl": "https://example.invalid/vgpushare/docs/runbook.md",
+                    **{part: {"enabled": True} for part in ("podMonitors", "rules", "dashboards")},
+                }
+            },
         ),
     ],
 )
@@ -114,7 +120,16 @@ def difference(before: str, after: str) -> str:
         ({"scheduler": {"mode": "none"}}, "scheduler/mode"),
         ({"scheduler": {"mode": "cluster", "name": "vgpu-scheduler"}}, "nothing runs under the name vgpu-scheduler"),
         ({"scheduler": {"name": "default-scheduler"}}, "needs a name of its own"),
+        ({"scheduler": {"mode": "cluster", "lease": "a/b/c"}}, "scheduler/lease"),
+        ({"scheduler": {"mode": "cluster", "lease": "kube-scheduler"}}, "write NAMESPACE/NAME"),
         ({"scheduler": {"replicas": 0}}, "scheduler/replicas"),
+        ({"webhook": {"replicas": 9999999999999}}, "webhook/replicas"),
+        ({"extender": {"extraVolumes": [{"name": "prices"}]}}, "extender/extraVolumes/0"),
+        (
+            {"extender": {"extraVolumeMounts": [{"name": "prices", "mountPath": "etc"}]}},
+            "extraVolumeMounts/0/mountPath",
+        ),
+        ({"extender": {"nodeSelector": {"node-role.kubernetes.io/control-plane": True}}}, "extender/nodeSelector"),
         ({"scheduler": {"tolerations": [{"operator": "exists"}]}}, "scheduler/tolerations/0/operator"),
         ({"webhook": {"resources": {"limits": {"memory": "lots"}}}}, "webhook/resources/limits/memory"),
         ({"webhook": {"certificates": {"mode": "existing"}}}, "webhook/certificates/caBundle"),
@@ -122,6 +137,15 @@ def difference(before: str, after: str) -> str:
         ({"deviceplugin": {"extraArgs": ["slice-mib=512"]}}, "deviceplugin/extraArgs/0"),
         ({"networkPolicies": {"apiServer": ["192.0.2.10"]}}, "networkPolicies/apiServer/0"),
         ({"monitoring": {"interval": "soon"}}, "monitoring/interval"),
+        ({"monitoring": {"runbookUrl": "docs/runbook.md"}}, "monitoring/runbookUrl"),
+        (
+            {"monitoring": {"podMonitors": {"enabled": True}, "serviceMonitors": {"enabled": True}}},
+            "would scrape each pod twice",
+        ),
+        (
+            {"scheduler": {"mode": "cluster"}, "monitoring": {"rules": {"enabled": True}}},
+            "VgpuExtenderDown would fire for ever",
+        ),
     ],
 )
 def test_a_bad_value_is_refused_by_its_name(values: dict[str, Any], named: str) -> None:
@@ -144,27 +168,64 @@ def test_gpu_pods_get_the_name_of_the_scheduler_that_asks_the_extender(values: d
     (webhook,) = found["Deployment", "vgpu-system", "vgpu-webhook"]["spec"]["template"]["spec"]["containers"]
     written = [arg.partition("=")[2] for arg in webhook["args"] if arg.startswith("--scheduler-name=")]
     assert (written or [names.SCHEDULER]) == [name]
-    policy = json.dumps(found["ValidatingAdmissionPolicy", "", "vgpu-pods"])
-    assert set(re.findall(r"schedulerName.orValue\(''\) == '([\w-]+)'", policy)) == {name}
+    variables = found["ValidatingAdmissionPolicy", "", "vgpu-pods"]["spec"]["variables"]
+    assert [variable["expression"] for variable in variables if variable["name"] == "scheduler"] == [f"'{name}'"]
     configs = [obj["data"] for (_, _, object_), obj in found.items() if object_.startswith("vgpu-scheduler-config-")]
     runs = [re.findall(r"schedulerName: (\S+)", config["scheduler-config.yaml"]) for config in configs]
     assert runs == ([] if values.get("mode") == "cluster" else [[name]])
 
 
-def test_the_admin_rest_is_reached_beside_any_scheduler() -> None:
-    """The Service selects the extender's pods by a label of their own, in every mode, and no pod of another part."""
-    found = chart.objects(chart.rendered())
+@pytest.mark.parametrize(("mode", "workload"), [("second", "vgpu-scheduler"), ("cluster", "vgpu-extender")])
+def test_the_admin_rest_and_the_metrics_are_found_beside_any_scheduler(mode: str, workload: str) -> None:
+    """The Service and the monitor select the extender's pods by a label of their own, and no pod of another part."""
+    found = chart.objects(
+        chart.rendered({"scheduler": {"mode": mode}, "monitoring": {"podMonitors": {"enabled": True}}})
+    )
     selector = found["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"]
     labels = {
         name: obj["spec"]["template"]["metadata"]["labels"]
         for (kind, _, name), obj in found.items()
         if kind in ("Deployment", "DaemonSet")
     }
-    assert [name for name, own in labels.items() if selector.items() <= own.items()] == ["vgpu-scheduler"]
+    assert [name for name, own in labels.items() if selector.items() <= own.items()] == [workload]
     assert not {"app.kubernetes.io/name"} & selector.keys()
-    beside = chart.objects(chart.rendered({"scheduler": {"mode": "cluster"}}))
-    assert beside["Service", "vgpu-system", "vgpu-admin"]["spec"]["selector"] == selector
-    assert ", ".join(f"{key}: {value}" for key, value in selector.items()) in (MANIFESTS / "README.md").read_text()
+    monitor = found["PodMonitor", "vgpu-system", "vgpu-scheduler"]
+    assert monitor["spec"]["selector"]["matchLabels"] == selector
+
+
+@pytest.mark.parametrize(
+    ("mode", "key"),
+    [
+        ("second", ("Deployment", "vgpu-system", "vgpu-scheduler")),
+        ("cluster", ("DaemonSet", "vgpu-system", "vgpu-extender")),
+    ],
+)
+def test_files_and_a_claim_reach_the_extender_beside_any_scheduler(mode: str, key: chart.Key) -> None:
+    """A volume with the name of one of ours takes its place; kube-scheduler's container gets nothing."""
+    prices = {"name": "prices", "configMap": {"name": "vgpu-prices"}}
+    claim = {"name": "history", "persistentVolumeClaim": {"claimName": "vgpu-history"}}
+    mount = {"name": "prices", "mountPath": "/etc/vgpu-prices", "readOnly": True}
+    extender = {"extraVolumes": [prices, claim], "extraVolumeMounts": [mount]}
+    found = chart.objects(chart.rendered({"scheduler": {"mode": mode}, "extender": extender}))
+    pod = found[key]["spec"]["template"]["spec"]
+    assert [volume for volume in pod["volumes"] if volume["name"] in ("prices", "history")] == [prices, claim]
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
+    mounts = {container["name"]: container["volumeMounts"] for container in pod["containers"]}
+    assert mounts.pop("extender")[1:] == [mount]
+    assert mount not in [other for others in mounts.values() for other in others]
+
+
+@pytest.mark.parametrize("url", ["", "https://wiki.example.com/vgpu/runbook/"])
+def test_alerts_link_to_where_operators_read_the_runbook(url: str) -> None:
+    monitoring = {"rules": {"enabled": True}, "runbookUrl": url}
+    found = chart.objects(chart.rendered({"monitoring": monitoring})).values()
+    rules = [document for document in found if document["kind"] == "PrometheusRule"]
+    alerts = [
+        rule for document in rules for group in document["spec"]["groups"] for rule in group["rules"] if "alert" in rule
+    ]
+    links = [alert["annotations"].get("runbook_url") for alert in alerts]
+    assert links == [f"{url}#{alert['alert'].lower()}" if url else None for alert in alerts]
+    assert len(links) > 20
 
 
 def test_every_value_has_a_schema_and_a_comment() -> None:

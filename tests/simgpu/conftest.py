@@ -1,5 +1,6 @@
 """Two simulated cards, and a process that calls CUDA on them."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from simgpu import build
 from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
+from tests.simgpu import card_timeline
 
 SESSION = "tests.cuda_calls.session"
 
@@ -15,6 +17,11 @@ SESSION = "tests.cuda_calls.session"
 @pytest.fixture(scope="session")
 def built_simgpu() -> Path:
     return build.ensure()
+
+
+@pytest.fixture(scope="session")
+def timeline(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return card_timeline.compiled(tmp_path_factory.mktemp("timeline") / "libtimeline.so")
 
 
 @pytest.fixture

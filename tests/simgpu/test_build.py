@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from simgpu import state_directory, usage
+from simgpu import build, state_directory, usage
 from simgpu.world import World
 
 MIB = 1 << 20
 
 
 def test_the_binaries_load_on_old_systems(built_simgpu: Path) -> None:
-    for name in ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked"):
+    for name in build.OUTPUTS:
         versions = re.findall(rb"GLIBC_2\.(\d+)", (built_simgpu / name).read_bytes())
         assert max(map(int, versions)) <= 17, name
 

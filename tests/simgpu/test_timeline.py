@@ -1,48 +1,22 @@
 """The time line of a card, in virtual time: the C code compared with a naive implementation."""
 
 import ctypes
-import subprocess
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simgpu import build
+from tests.simgpu.card_timeline import HANDOVER, MS, SLICE, START, SWITCH, US, CardTimeline
 
 pytestmark = pytest.mark.slow
 
-US = 1000
-MS = 1000 * US
-SLICE, SWITCH, HANDOVER, GRACE = 2 * MS, 530 * US, 200 * US, 20 * US
-ROOM = 4 << 20  # a Timeline and more
-START = 1000 * MS
-U64 = ctypes.c_uint64
+GRACE = 20 * US
 UNIT = 10 * US
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    out = tmp_path_factory.mktemp("timeline") / "libtimeline.so"
-    subprocess.run(
-        build.compile_command(out, [build.SOURCES / "hardware" / "timeline.c"], "-shared", "-fPIC"), check=True
-    )
-    loaded = ctypes.CDLL(str(out))
-    for name in ("submit", "mark", "passed", "earliest", "wait"):
-        getattr(loaded, f"timeline_{name}").restype = U64
-    return loaded
-
-
-class Card:
+class Card(CardTimeline):
     """A card at time START without any work so far."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        self._room = ctypes.create_string_buffer(ROOM)
-        self.until(START)
-
-    def _call(self, name: str, *arguments: int) -> int:
-        return int(getattr(self._library, f"timeline_{name}")(self._room, *map(U64, arguments)))
 
     def until(self, now: int) -> None:
         self._call("advance", now)
@@ -53,26 +27,13 @@ class Card:
     def wait(self, queue: int, other: int, position: int) -> int:
         return self._call("wait", queue, other, position)
 
-    def close(self, queue: int) -> None:
-        self._call("close", queue)
-
-    def submit(self, queue: int, ns: int) -> int:
-        return self._call("submit", queue, ns)
-
     def mark(self, queue: int, after: int) -> int:
         return self._call("mark", queue, after)
 
-    def passed(self, queue: int, position: int) -> int:
-        """ns since START; 0 = not yet."""
-        return max(0, self._call("passed", queue, position) - START)
-
-    def earliest(self, queue: int, position: int) -> int:
-        return self._call("earliest", queue, position) - START
-
 
 @pytest.fixture
-def card(library: ctypes.CDLL) -> Card:
-    return Card(library)
+def card(timeline: ctypes.CDLL) -> Card:
+    return Card(timeline)
 
 
 def test_alone_work_begins_at_once_and_is_never_interrupted(card: Card) -> None:
@@ -251,9 +212,9 @@ WORKS = st.lists(
 ).map(lambda works: sorted(works, key=lambda work: work[0]))
 
 
-def _passed(library: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]) -> list[int]:
+def _passed(timeline: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]) -> list[int]:
     """When each work is done. It waits first for what another queue was given so far."""
-    card = Card(library)
+    card = Card(timeline)
     first, third = card.open(), card.open()
     queues = [first, card.open(first), third, card.open(third), card.open(first)]
     ends: list[tuple[int, int]] = []
@@ -278,11 +239,11 @@ def _passed(library: ctypes.CDLL, works: list[tuple[int, int, int, int | None]],
 
 @given(WORKS, st.lists(st.integers(0, 699), max_size=6))
 def test_barriers_open_whenever_the_card_is_advanced(
-    library: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]
+    timeline: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]
 ) -> None:
-    passed = _passed(library, works, [])
+    passed = _passed(timeline, works, [])
     assert all(passed)
-    assert _passed(library, works, looks) == passed
+    assert _passed(timeline, works, looks) == passed
 
 
 @dataclass
@@ -331,9 +292,9 @@ SUBMISSIONS = st.lists(
 
 @given(SUBMISSIONS, st.lists(st.integers(0, 4000), max_size=6))
 def test_times_do_not_depend_on_how_often_the_card_is_advanced(
-    library: ctypes.CDLL, submissions: list[tuple[int, int, int]], looks: list[int]
+    timeline: ctypes.CDLL, submissions: list[tuple[int, int, int]], looks: list[int]
 ) -> None:
-    card, naive = Card(library), Naive(UNIT)
+    card, naive = Card(timeline), Naive(UNIT)
     queues = [card.open() for _ in range(4)]
     ends: dict[tuple[int, int], None] = {}
     for unit in range(sum(size for *_, size in submissions) * 2 + 2000):

@@ -20,6 +20,7 @@ from vgpu.cli.cluster import options, top_view, versions
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import RestSession
+from vgpu.cli.command_group import CommandGroup
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES
 from vgpu.cli.local import allocations, top, workload_commands
 from vgpu.cli.local import commands as about_machine
@@ -40,7 +41,11 @@ def build(
     kubectl's plugin, `top` alone shows pods of the cluster, and not programs of this machine.
     """
     app = typer.Typer(
-        no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, context_settings=HELP_OPTIONS
+        cls=CommandGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings=HELP_OPTIONS,
     )
 
     @app.callback(epilog=EPILOG)
@@ -91,7 +96,9 @@ def _add_version(app: typer.Typer, environment: Mapping[str, str], home: Path) -
     def version(
         server: Annotated[
             bool,
-            typer.Option("--server", help="also of each part in the cluster; exit code 1: one has another version"),
+            typer.Option(
+                "--server", help="also of each part in the cluster; exit code 1: another version (a checkout has none)"
+            ),
         ] = False,
         url: Annotated[
             str | None, typer.Argument(metavar="[URL]", help="with --server: the admin REST, as other commands take it")

@@ -86,6 +86,10 @@ class KubernetesError(OutsideError):
         return 400 <= self.status < 500 and self.status not in (408, 429)  # noqa: PLR2004 - HTTP's classes
 
 
+class ReplicaUnreachable(OutsideError):
+    """Another replica of a part gave no answer, or another server answered in its place."""
+
+
 class CudaError(OutsideError):
     """A call of the CUDA driver failed; `code` is its CUresult, 0 where the driver was not asked."""
 

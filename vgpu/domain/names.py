@@ -100,6 +100,8 @@ ADMIN_PORT: Final = 9871
 ADMIN_ACCOUNT: Final = "vgpu-admin"  # of administrators whose kubeconfig has no token
 ADMIN_AUDIENCE: Final = f"admin.{DOMAIN}"  # of tokens that are good for the admin REST only
 ADMIN_TOKEN_HEADER: Final = "X-Vgpu-Token"  # noqa: S105 - the API server removes Authorization from what it proxies
+ADMIN_ANNOTATION: Final = f"{DOMAIN}/admin"  # of the extender's Lease: where the admin REST of its holder is
+RELAYED_HEADER: Final = "X-Vgpu-Relayed"  # of a request that one replica of the extender sends to another
 
 
 def pod_path(namespace: Namespace, name: str) -> str:

@@ -21,6 +21,7 @@ MAX_DIGITS: Final = 18
 _NUMBER = re.compile(rf"([+-]?\d{{1,{MAX_DIGITS}}})(?:(k|M|G)|[eE](\d{{1,2}}))?", re.ASCII)
 _DECIMAL: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _SIZE = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?\s?(Ki|Mi|Gi|Ti)?B?", re.ASCII)
+_LONG_SIZE = re.compile(r"0*([1-9]\d{9,})(?:\.\d+)?\s?(Ki|Mi|Gi|Ti)?B?", re.ASCII)
 _BINARY: Final = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "Ti": 1 << 40}
 _BYTES = re.compile(r"\d+(\.\d+)?\s?B", re.ASCII)
 _OTHER_UNIT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s?([kmgt])i?b?", re.ASCII | re.IGNORECASE)
@@ -58,6 +59,8 @@ def limit_bytes(text: str) -> int:
     """Read a limit of memory from the command line, in bytes. Raises ValueError, which says what to write instead."""
     stripped = text.strip()
     amount = None if _BYTES.fullmatch(stripped) else size_bytes(stripped)
+    if amount is None and _is_beyond_any_card(stripped):
+        amount = (MAX_MIB + 1) * MIB
     if amount is None:
         raise ValueError(f"not an amount of memory: {clipped(text)!r}; write {_correction(stripped)}")
     if amount == 0:
@@ -69,6 +72,15 @@ def limit_bytes(text: str) -> int:
     if amount > MAX_MIB * MIB:
         raise ValueError(f"{clipped(text)!r} is more than any card has; the most is {MAX_MIB // GIB_IN_MIB}Gi")
     return amount
+
+
+def _is_beyond_any_card(text: str) -> bool:
+    """Whether a size with more digits than `size_bytes` reads is more than any card has."""
+    match = _LONG_SIZE.fullmatch(text)
+    if match is None or _BYTES.fullmatch(text):
+        return False
+    digits, unit = match.groups()
+    return len(digits) > MAX_DIGITS or int(digits) * _BINARY[unit or "Mi"] > MAX_MIB * MIB
 
 
 def _correction(text: str) -> str:

@@ -27,6 +27,7 @@ from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
 from vgpu.placement.simulated_neighbours import Neighbourhood, SimulatedIdentity, Tenants
 from vgpu.placement.snapshot import NodeView
 
+MAX_IN_REQUEST: Final = 1_000  # pods in one request to the admin REST
 NO_TENANTS: Final[Tenants] = {}
 
 

@@ -24,7 +24,6 @@ enum {
     MOST = 1 << 17,
     RING = 64,
     TRIES = 8,
-    LINE_SIZE = 64,
     SHAPES = 64,
     THREADS = 1024
 };
@@ -182,16 +181,10 @@ static bool run(const char *kind) {
 }
 
 int main(int argc, char **argv) {
-    char line[LINE_SIZE];
     if (argc < 4) return 2;
     (void)prctl(PR_SET_TIMERSLACK, 1UL);
     delayed.us = (unsigned)strtoul(argv[2], NULL, 10);
-    bool started = kernels_start() && prepare();
-    printf("{\"ready\":%s,\"result\":%d,\"function\":\"%s\"}\n", started ? "true" : "false", (int)failure.result,
-           failure.function);
-    (void)fflush(stdout);
-    if (!started || !fgets(line, sizeof line, stdin)) return 1;
-    delayed.from = strtoull(line, NULL, 10);
+    if (!kernels_await_begin(kernels_start() && prepare(), &delayed.from)) return 1;
     delayed.until = delayed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
     (void)run(argv[1]);
     print_result(strcmp(argv[1], "timings") == 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEXT_SIZE = 1024, NAME_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
+enum { TEXT_SIZE = 1024, NAME_SIZE = 64, LINE_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
 
 /* The simulated driver reads the duration from the end of the name. */
 static const char spin_text[] =
@@ -37,6 +37,16 @@ uint64_t now(void) {
 bool kernels_start(void) {
     CUcontext context;
     return calls_open() && DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context);
+}
+
+bool kernels_await_begin(bool is_ready, uint64_t *from) {
+    char line[LINE_SIZE];
+    printf("{\"ready\":%s,\"result\":%d,\"function\":\"%s\"}\n", is_ready ? "true" : "false", (int)failure.result,
+           failure.function);
+    (void)fflush(stdout);
+    bool has_begin = is_ready && fgets(line, sizeof line, stdin);
+    if (has_begin) *from = strtoull(line, NULL, 10);
+    return has_begin;
 }
 
 static bool load(struct kernel *out, const char *code, const char *kind, unsigned us) {

@@ -18,6 +18,10 @@ uint64_t now(void);
 /* Makes the first card's primary context current; false when CUDA does not start. */
 bool kernels_start(void);
 
+/* Prints whether the program is ready, with the call that failed, and reads the time of now() at which to begin. False
+ * where it is not ready, or no line came. */
+bool kernels_await_begin(bool is_ready, uint64_t *from);
+
 /* A kernel that spins until `us` of the card's clock have passed; the clock goes on while other contexts interrupt it.
  */
 bool kernel_spin(struct kernel *out, unsigned us);

@@ -17,7 +17,7 @@
 
 #include "kernels.h"
 
-enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
+enum { IN_FLIGHT = 8, MOST = 1 << 16, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
 
 static struct {
     struct kernel kernel;
@@ -135,15 +135,10 @@ static void print_result(void) {
 }
 
 int main(int argc, char **argv) {
-    char line[LINE_SIZE];
     if (argc < 4) return 2;
     (void)prctl(PR_SET_TIMERSLACK, 1UL);
-    bool started = kernels_start() && prepare((unsigned)strtoul(argv[2], NULL, 10));
-    printf("{\"ready\":%s,\"result\":%d,\"function\":\"%s\"}\n", started ? "true" : "false", (int)failure.result,
-           failure.function);
-    (void)fflush(stdout);
-    if (!started || !fgets(line, sizeof line, stdin)) return 1;
-    timed.from = strtoull(line, NULL, 10);
+    bool is_ready = kernels_start() && prepare((unsigned)strtoul(argv[2], NULL, 10));
+    if (!kernels_await_begin(is_ready, &timed.from)) return 1;
     timed.until = timed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
     if (strcmp(argv[1], "infer") == 0)
         (void)infer(JITTER_US);

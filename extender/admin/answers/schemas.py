@@ -19,6 +19,7 @@ from vgpu.domain.identifiers import (
     Namespace,
     NodeName,
 )
+from vgpu.placement import simulate
 
 HistoryStoredSince = Annotated[
     str,
@@ -110,7 +111,7 @@ class ExplanationSchema(AnswerSchema):
     staleSince: AnswerStaleSince = ""
 
 
-MAX_SIMULATED: Final = 1_000  # pods in one simulation
+MAX_SIMULATED: Final = simulate.MAX_IN_REQUEST
 
 POD_SCHEMA: Final[JsonDict] = {
     "properties": {

@@ -7,7 +7,16 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from extender.admin.exchange import pickle_frames
-from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, Piece, TakeSnapshot
+from extender.admin.exchange.messages import (
+    Acted,
+    AskGangs,
+    AskRequests,
+    AskReserved,
+    Failed,
+    Piece,
+    Serving,
+    TakeSnapshot,
+)
 from extender.admin.exchange.snapshot_pieces import Mirror
 from extender.admin.exchange.snapshots import READY_S, ClusterSnapshot, SnapshotNotReady, WaitingGangs
 from extender.admin.problems import AdminProblem
@@ -72,6 +81,10 @@ class ClusterClient:
     def acted(self, action: AuditedAction) -> None:
         """Tell of an admin action."""
         self._writer.write(pickle_frames.encode(Acted(action)))
+
+    def serving(self, certificate_sha256: str) -> None:
+        """Tell that the process has its certificate; an empty text without TLS."""
+        self._writer.write(pickle_frames.encode(Serving(certificate_sha256)))
 
     async def _ask(self, question: object) -> Any:
         async def exchange() -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from extender.admin.exchange import pickle_frames, snapshot_pieces
-from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, TakeSnapshot
+from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, Serving, TakeSnapshot
 from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSnapshot, ClusterSource, SnapshotNotReady
 from extender.admin.security.audit import AuditedAction
 
@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class ClusterServer:
-    """Answers one process, from its start. `clock` is monotonic, in seconds; `acted` takes each admin action."""
+    """Answers one process, from its start. `clock` is monotonic, in seconds; `acted` takes each admin action.
+
+    `serving` takes the hash of the process's certificate.
+    """
 
     def __init__(
         self,
@@ -27,10 +30,12 @@ class ClusterServer:
         clock: Callable[[], float],
         acted: Callable[[AuditedAction], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        serving: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._source = source
         self._clock = clock
         self._acted = acted
+        self._serving = serving
         self._sleep = sleep
         self._sent = ClusterSnapshot(0)
 
@@ -41,6 +46,8 @@ class ClusterServer:
                 question = await pickle_frames.receive(reader)
                 if isinstance(question, Acted):
                     self._acted(question.action)
+                elif isinstance(question, Serving):
+                    self._serving(question.certificate_sha256)
                 else:
                     await self._answer(question, writer)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.admin.security.audit import AuditedAction
+from extender.lead.admin_address import THIS_ONE, LeadingReplica
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.identifiers import Namespace
@@ -40,6 +41,7 @@ class StartMessage:
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
         namespace: in which vgpushare is installed.
         version: of the extender.
+        has_own_history: whether other replicas have histories of their own.
     """
 
     listener: Listener
@@ -53,6 +55,7 @@ class StartMessage:
     gpushare_unit_mib: int
     namespace: Namespace
     version: str
+    has_own_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ class Acted:
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """Tells that the process has its certificate: its SHA-256 in hexadecimal, empty without TLS. It has no answer."""
+
+    certificate_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a snapshot: some changes of one of its mappings.
 
@@ -112,6 +122,7 @@ class SnapshotEnd:
     why_not_bound: str
     policies: DefaultPolicies | None
     health: PartHealth = HEALTHY
+    leader: LeadingReplica = THIS_ONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ SILENT_S: Final = 150.0  # of a watch: after 120 s of silence the API server is 
 LEASES_SILENT_S: Final = 30.0  # the leading extender alone renews its Lease every 2 s
 REPLACED_MS: Final = 7 * 86_400_000  # for how long the loss of a database is told
 LEASES: Final = "leases"
-PER_REPLICA: Final = (
-    "each replica of the extender has a history of its own: after one was created anew, answers about usage differ "
-    "from call to call. Name one database for all by --history-url, or run one replica (docs/history.md)"
+OUT_OF_REACH: Final = (
+    "this replica does not know the address of the leading one, whose history answers for all: it refuses questions "
+    "about usage. Start the extenders with --admin-advertise-address, or name one database for all by --history-url "
+    "(docs/history.md)"
 )
 
 
@@ -52,12 +53,19 @@ HEALTHY: Final = PartHealth()
 
 
 def health(
-    watches: Iterable[WatchAge], lag: Lag | None, *, is_led: bool, now_ms: int, has_own_history: bool = False
+    watches: Iterable[WatchAge],
+    lag: Lag | None,
+    *,
+    is_led: bool,
+    now_ms: int,
+    is_history_out_of_reach: bool = False,
+    why_not_led: str = "",
 ) -> PartHealth:
     """Return what is wrong with the extender.
 
-    `lag` is None where no history is kept. `is_led` says whether a replica holds the Lease of the one that binds.
-    `has_own_history`: there may be several replicas, and they share no database.
+    `lag` is None where no history is kept. `is_led` says whether a replica holds the Lease of the one that binds,
+    `why_not_led` what keeps every replica from it, as far as that is known.
+    `is_history_out_of_reach`: the history is another replica's, which has published no address.
     """
     known = list(watches)
     silent = [(watch, silent_s) for watch in known if (silent_s := watch.silent_s or 0.0) > _limit_s(watch.name)]
@@ -78,10 +86,11 @@ def health(
         if watch.unreadable
     ]  # fmt: skip
     if not is_led:
-        alarms.append(PartAlarm("error", "extender", "NoLeader", "no replica holds the Lease: no pod is bound"))
+        detail = "; ".join(filter(None, ("no replica holds the Lease: no pod is bound", why_not_led)))
+        alarms.append(PartAlarm("error", "extender", "NoLeader", detail))
     alarms += _of_history(lag, now_ms) if lag is not None else ()
-    if lag is not None and has_own_history:
-        alarms.append(PartAlarm("warning", "history", "HistoryPerReplica", PER_REPLICA))
+    if is_history_out_of_reach:
+        alarms.append(PartAlarm("warning", "history", "HistoryOutOfReach", OUT_OF_REACH))
     return PartHealth(tuple(alarms), min((_before(now_ms, silent_s) for _, silent_s in silent), default=0))
 
 

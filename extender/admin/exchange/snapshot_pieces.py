@@ -63,7 +63,7 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def taken(before: ClusterSnapshot, after: ClusterSnapshot) -> SnapshotEnd:
     """Return the end of a snapshot."""
     policies = None if _has_same_policies(before, after) else after.policies
-    return SnapshotEnd(after.number, after.slice_mib, after.why_not_bound, policies, after.health)
+    return SnapshotEnd(after.number, after.slice_mib, after.why_not_bound, policies, after.health, after.leader)
 
 
 def _has_same_policies(one: ClusterSnapshot, other: ClusterSnapshot) -> bool:
@@ -98,6 +98,7 @@ class Mirror:
             why_not_bound=end.why_not_bound,
             policies=policies,
             health=end.health,
+            leader=end.leader,
             **mappings,
         )
         self._next = {}

@@ -13,6 +13,7 @@ from extender.admin.exchange import times
 from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.explain.last_decisions import LastDecision
 from extender.gangs.tracker import GangTracker
+from extender.lead.admin_address import THIS_ONE, LeadingReplica
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
@@ -52,6 +53,7 @@ class ClusterSnapshot:
         why_not_bound: why no replica binds pods; empty where one does.
         policies: the cluster's packing policies, with what it has learned by then.
         health: what is wrong with the extender, and since when the snapshot is stale.
+        leader: the replica that leads.
     """
 
     number: int
@@ -63,6 +65,7 @@ class ClusterSnapshot:
     why_not_bound: str = ""
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
     health: PartHealth = HEALTHY
+    leader: LeadingReplica = THIS_ONE
 
     @property
     def stale_since(self) -> str:
@@ -135,6 +138,7 @@ class SnapshotInputs:
         why_not_bound: returns why no replica binds pods; empty where one does.
         policies: returns the cluster's packing policies, with what it has learned by now.
         health: returns what is wrong with the extender.
+        leader: returns the replica that leads.
     """
 
     cluster: Cluster
@@ -145,6 +149,7 @@ class SnapshotInputs:
     why_not_bound: Callable[[], str]
     policies: Callable[[], DefaultPolicies]
     health: Callable[[], PartHealth] = lambda: HEALTHY
+    leader: Callable[[], LeadingReplica] = lambda: THIS_ONE
 
 
 class Snapshots:
@@ -207,7 +212,7 @@ class Snapshots:
         inputs, policies = self._inputs, self._inputs.policies()
         return ClusterSnapshot(
             self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_bound(),
-            replace(policies, models=policies.models.copy()), inputs.health(),
+            replace(policies, models=policies.models.copy()), inputs.health(), inputs.leader(),
         )  # fmt: skip
 
     def _view(self, name: NodeName) -> NodeView:

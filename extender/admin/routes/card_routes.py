@@ -10,13 +10,14 @@ from extender.admin.answers.listed import gpus
 from extender.admin.answers.queries import NoQuery
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using
+from extender.admin.routes.history_route import RecordedRoute
 from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest, Caller
 from vgpu.domain import names
 from vgpu.domain.identifiers import NO_NODE, CardUuid
 
-router = APIRouter(tags=["administration"])
+router = APIRouter(tags=["administration"], route_class=RecordedRoute)
 
 PATCH_NODE: Final = AccessRequest("patch", "gpunodes", names.DOMAIN)
 

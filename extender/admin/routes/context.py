@@ -14,6 +14,7 @@ from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
 from extender.admin.routes.installed_pods import InstalledPods
+from extender.admin.routes.leader_relay import LeaderRelay
 from extender.admin.security import access as rights
 from extender.admin.security.access import Access, Caller
 from extender.admin.security.audit import Audit
@@ -54,6 +55,7 @@ class Context:
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
         extender_version: of the extender whose cluster is shown.
+        relay: to the leading replica, whose history counts; None where all replicas have the same one.
         lists: ordered lists that are kept between requests.
         summaries: those of the latest snapshot.
         history_turns: bounds the questions to the database.
@@ -74,6 +76,7 @@ class Context:
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
     extender_version: str = ""
+    relay: LeaderRelay | None = None
     lists: ListCache = field(default_factory=ListCache)
     summaries: SnapshotAnswers = field(default_factory=SnapshotAnswers)
     history_turns: CallerTurns = field(

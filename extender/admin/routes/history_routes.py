@@ -17,6 +17,7 @@ from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQu
 from extender.admin.exchange import times
 from extender.admin.problems import AdminProblem, bad_field
 from extender.admin.routes.context import Called, Context, Using
+from extender.admin.routes.history_route import HistoryRoute
 from extender.admin.security import visibility
 from extender.admin.security.access import READ_CARDS, READ_PODS, Caller
 from extender.history.recording.events import EventKind
@@ -32,7 +33,7 @@ from extender.history.reporting.reports import (
 from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
 from vgpu.domain.identifiers import NO_NAMESPACE, CardUuid, Namespace, NodeName
 
-router = APIRouter(tags=["history"])
+router = APIRouter(tags=["history"], route_class=HistoryRoute)
 
 WAIT_S: Final = 3.0
 RETRY_S: Final = 0.2

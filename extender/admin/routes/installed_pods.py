@@ -1,4 +1,4 @@
-"""The pods of the scheduler and of the webhook: which images they run, for answers about versions."""
+"""The pods of the extender and of the webhook: which images they run, for answers about versions."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,8 +10,12 @@ from vgpu.domain.errors import KubernetesError
 from vgpu.domain.identifiers import Namespace
 
 TIMEOUT_S: Final = 5.0
-SELECTOR: Final = "app.kubernetes.io/name in (vgpu-scheduler, vgpu-webhook)"
-MOST: Final = 100
+SELECTORS: Final = (
+    "app.kubernetes.io/name in (vgpu-scheduler, vgpu-webhook)",
+    # Beside the cluster's own scheduler the extender is a DaemonSet.
+    "app.kubernetes.io/component=extender",
+)
+MOST: Final = 100  # pods by each selector
 _UNTAGGED: Final = ""
 
 
@@ -31,7 +35,12 @@ class _PodSpec(msgspec.Struct):
     containers: list[_Container] = []
 
 
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
 class _Pod(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
 
 
@@ -48,12 +57,15 @@ class InstalledPods:
 
     async def images(self) -> dict[tuple[str, str], int]:
         """Return how many containers run an image, by the container's name and the image; empty if it is not known."""
-        query = {"labelSelector": SELECTOR, "limit": str(MOST)}
         try:
-            found = msgspec.json.decode(await self._client.get(self._path, query, timeout=TIMEOUT_S), type=_Pods)
+            pods = {pod.metadata.name: pod for selector in SELECTORS for pod in await self._selected(selector)}
         except (KubernetesError, msgspec.DecodeError):
             return {}
-        return Counter((container.name, container.image) for pod in found.items for container in pod.spec.containers)
+        return Counter((container.name, container.image) for pod in pods.values() for container in pod.spec.containers)
+
+    async def _selected(self, selector: str) -> list[_Pod]:
+        query = {"labelSelector": selector, "limit": str(MOST)}
+        return msgspec.json.decode(await self._client.get(self._path, query, timeout=TIMEOUT_S), type=_Pods).items
 
 
 def tag(image: str) -> str:

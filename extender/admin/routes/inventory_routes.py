@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin.answers import rows
+from extender.admin.answers import rows, wrong_values
 from extender.admin.answers.json_response import answer
 from extender.admin.answers.listed import gpus, nodes, pages
 from extender.admin.answers.listed.filters import NAME
@@ -17,7 +17,7 @@ from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
 router = APIRouter(tags=["inventory"])
 
 NodeInPath = Annotated[NodeName, Path(pattern=NAME, max_length=253, description="name of the node")]
-Uuid = Annotated[CardUuid, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
+Uuid = Annotated[CardUuid, Path(pattern=wrong_values.UUID, max_length=80, description="NVML's UUID of the card")]
 
 
 @router.get("/nodes", response_model=pages.NodeListSchema)

@@ -13,6 +13,7 @@ from extender.admin.answers.queries import SeriesQuery
 from extender.admin.problems import bad_field, not_found
 from extender.admin.routes import history_routes
 from extender.admin.routes.context import Called, Context, Using
+from extender.admin.routes.history_route import HistoryRoute
 from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.routes.pod_routes import NamespaceInPath, PodName
 from extender.admin.security import visibility
@@ -20,7 +21,7 @@ from extender.admin.security.access import READ_PODS, Caller
 from extender.history.reporting.reports import PodSeries, Reports
 from vgpu.domain.identifiers import NO_NODE
 
-router = APIRouter(tags=["history"])
+router = APIRouter(tags=["history"], route_class=HistoryRoute)
 
 DEFAULT: Final = "24h"
 MAX_MS: Final = 31 * 24 * 3_600_000

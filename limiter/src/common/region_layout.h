@@ -16,12 +16,13 @@
 
 #include "common/gpu_uuid.h"
 
-#define REGION_MAGIC        "VGPUREGN"
-#define REGION_VERSION      2
-#define REGION_CARDS        32
-#define REGION_SLOTS        1024
-#define REGION_WINDOWS      2
-#define REGION_POOL_EXPORTS 512
+#define REGION_MAGIC          "VGPUREGN"
+#define REGION_VERSION        3
+#define REGION_CARDS          32
+#define REGION_SLOTS          1024
+#define REGION_WINDOWS        2
+#define REGION_POOL_EXPORTS   512
+#define REGION_MEMORY_EXPORTS 4096
 
 /* Identifies a process: a pid alone may be reused. */
 struct identity {
@@ -66,7 +67,8 @@ struct region_card {
     uint32_t is_valid;       /* locked, stored last, with release order: 1 = the row is valid */
     uint32_t is_waiting; /* atomic: 1 = the holder waits for the card's turn, so `busy_until` is the end of no work */
     uint64_t context_bytes; /* locked: bytes that the last creation of a context took; 0 = unknown */
-    uint64_t orphaned;      /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
+    uint64_t orphaned;      /* locked: bytes of exported memory whose exporter has ended (region/pool_exports.h,
+                               region/memory_exports.h) */
     uint64_t awaited_until; /* atomic: 0, or a thread of the holder waits for the card's work, which may take until then
                                although it should be over by `busy_until` */
     uint64_t kept_tokens;   /* locked: tokens beyond the burst cap that were earned during a long wait for a turn */
@@ -164,12 +166,38 @@ struct region_activity {
     uint8_t reserved[16];
 };
 
+enum memory_export_role { MEMORY_EXPORT_FREE, MEMORY_EXPORTER, MEMORY_IMPORTER };
+
+/* Whether NVML's figure for an importer has been charged since the holders of the memory last changed. */
+enum memory_export_state { MEMORY_UNMEASURED, MEMORY_MEASURED };
+
+/* Memory of no pool that its process exported or imported (region/memory_exports.h). Locked. */
+struct region_memory_export {
+    uint64_t key;        /* identifies what was exported in every process: hash of the handle */
+    uint64_t group;      /* identifies the memory; never 0 */
+    uint64_t bytes;      /* of the group's memory */
+    uint32_t card;       /* index in `cards` */
+    uint32_t slot;       /* index in `slots`: the process */
+    uint32_t role;       /* enum memory_export_role; written last */
+    uint32_t state;      /* of an importer: enum memory_export_state */
+    uint32_t references; /* of an importer: how often it has the memory */
+    uint32_t reserved;
+};
+
+/* A region of a version before 3 ends before it. */
+struct region_memory_exports {
+    uint32_t high;          /* locked: one past the highest row in use */
+    uint32_t is_incomplete; /* atomic, never reset: 1 = memory was exported or imported that has no row */
+    struct region_memory_export rows[REGION_MEMORY_EXPORTS];
+};
+
 struct region {
     struct region_header header;
     struct region_card cards[REGION_CARDS];
     struct region_slot slots[REGION_SLOTS];
     struct region_pool_export pool_exports[REGION_POOL_EXPORTS];
     struct region_activity activity[REGION_CARDS];
+    struct region_memory_exports memory_exports;
 };
 
 static_assert(sizeof(struct region_header) == 256, "layout");
@@ -195,6 +223,9 @@ static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
 static_assert(offsetof(struct region_slot, corrections) == 576, "layout");
 static_assert(sizeof(struct region_pool_export) == 48, "layout");
+static_assert(sizeof(struct region_memory_export) == 48, "layout");
+static_assert(offsetof(struct region_memory_exports, rows) == 8, "layout");
+static_assert(offsetof(struct region, memory_exports) == 762112, "layout");
 static_assert(offsetof(struct region, slots) == 8448, "layout");
 static_assert(offsetof(struct region, pool_exports) == 729344, "layout");
 

@@ -8,27 +8,28 @@
 #define VGPU_PROCESS_LOCK_H
 
 enum lock {
-    LOCK_HIDDEN_PAGES,      /* compute/gate/gate_teardown.c */
-    LOCK_GATE,              /* compute/gate/gate_state.h: one mutex for each card, in `struct gate` */
-    LOCK_ARBITER_LINK,      /* compute/link/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
-    LOCK_POOL_GUARD,        /* books/pools/pool_guard.c: held while the driver destroys a pool */
-    LOCK_POOL_IDS,          /* books/pools/pool_ids.c */
-    LOCK_PHYSICAL_MEMORY,   /* books/physical/physical_memory.c; the tables of handles.c, mappings.c and references.c */
-    LOCK_POOLS,             /* books/pools/pools.c: held while the driver is asked what a pool has reserved */
-    LOCK_CONTAINER,         /* container/container.c */
-    LOCK_REGION,            /* region/region.c: in the region's header, shared by the container's processes */
-    LOCK_PENDING_POOL_ENDS, /* region/pending_pool_ends.c */
-    LOCK_EXPORTS,           /* books/pools/exports.c */
-    LOCK_IMPORTS,           /* books/pools/imports.c */
-    LOCK_POINTERS,          /* books/pointers/pointers.c */
-    LOCK_BINDINGS,          /* books/physical/bindings.c */
-    LOCK_IPC_EXPORTS,       /* books/pointers/ipc_exports.c */
-    LOCK_ARRAY_RECORDS,     /* books/arrays/array_records.c */
-    LOCK_ARRAY_CHUNKS,      /* books/arrays/array_chunks.c */
-    LOCK_GRAPH_NEEDS,       /* books/graphs/graph_needs.c */
-    LOCK_GRAPH_CHARGES,     /* books/graphs/graph_charges.c */
-    LOCK_LIBRARIES,         /* hooks/programs/libraries.c */
-    LOCK_CONTEXT_LIMITS,    /* charge/measure/context_limits.c */
+    LOCK_HIDDEN_PAGES,    /* compute/gate/gate_teardown.c */
+    LOCK_GATE,            /* compute/gate/gate_state.h: one mutex for each card, in `struct gate` */
+    LOCK_ARBITER_LINK,    /* compute/link/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
+    LOCK_POOL_GUARD,      /* books/pools/pool_guard.c: held while the driver destroys a pool */
+    LOCK_POOL_IDS,        /* books/pools/pool_ids.c */
+    LOCK_PHYSICAL_MEMORY, /* books/physical/physical_memory.c; the tables of handles.c, mappings.c and references.c */
+    LOCK_POOLS,           /* books/pools/pools.c: held while the driver is asked what a pool has reserved */
+    LOCK_CONTAINER,       /* container/container.c */
+    LOCK_REGION,          /* region/region.c: in the region's header, shared by the container's processes */
+    LOCK_EXPORT_ENDS,     /* region/pending_export_ends.c */
+    LOCK_EXPORTS,         /* books/pools/exports.c */
+    LOCK_IMPORTS,         /* books/pools/imports.c */
+    LOCK_POINTERS,        /* books/pointers/pointers.c */
+    LOCK_BINDINGS,        /* books/physical/bindings.c */
+    LOCK_IPC_EXPORTS,     /* books/pointers/ipc_exports.c */
+    LOCK_IPC_IMPORTS,     /* books/pointers/ipc_imports.c */
+    LOCK_ARRAY_RECORDS,   /* books/arrays/array_records.c */
+    LOCK_ARRAY_CHUNKS,    /* books/arrays/array_chunks.c */
+    LOCK_GRAPH_NEEDS,     /* books/graphs/graph_needs.c */
+    LOCK_GRAPH_CHARGES,   /* books/graphs/graph_charges.c */
+    LOCK_LIBRARIES,       /* hooks/programs/libraries.c */
+    LOCK_CONTEXT_LIMITS,  /* charge/measure/context_limits.c */
     LOCKS,
 };
 

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "common/arithmetic.h"
+#include "region/memory_exports.h"
 #include "region/pool_exports.h"
 
-enum { NO_CARD = -1, EVERY_CARD = REGION_CARDS }; /* values of `card` in end_exports */
+enum { NO_CARD = -1, EVERY_CARD = REGION_CARDS }; /* values of `card` in release_after_rows */
 
 static bool is_valid_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
 
@@ -183,6 +184,11 @@ uint64_t account_calls(const struct region *region, int slot) {
     return is_valid_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
 }
 
+static uint64_t orphaned_bytes(const struct region *region, int card, int measured) {
+    return saturating_add(pool_exports_orphaned_bytes(region, card),
+                          memory_exports_orphaned_bytes(region, card, measured));
+}
+
 static bool is_frozen(const struct region *region, int slot) {
     return __atomic_load_n(&region->slots[slot].is_frozen, __ATOMIC_RELAXED) != 0;
 }
@@ -192,25 +198,47 @@ static bool can_reconcile(const struct region *region, int slot, int card, uint6
            account_calls(region, slot) == calls && (uint32_t)calls == own;
 }
 
-static void correct(struct region *region, int slot, int card, uint64_t bytes) {
-    if (bytes == region->slots[slot].used[card]) return;
-    set_used(region, slot, card, bytes);
-    __atomic_fetch_add(&region->slots[slot].corrections[card], 1, __ATOMIC_RELEASE);
+static void correct(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
+    bool has_changed = bytes != region->slots[slot].used[card];
+    if (!has_changed && orphaned == region->cards[card].orphaned) return;
+    set_charges(region, slot, card, bytes, orphaned);
+    if (has_changed) __atomic_fetch_add(&region->slots[slot].corrections[card], 1, __ATOMIC_RELEASE);
+}
+
+/* Orphaned memory that NVML counts for the process moves from the card's charge to the process's. The rows say so last:
+ * if this process dies in between, the memory is charged twice until the next measurement, instead of not at all. */
+static void correct_listed(struct region *region, int slot, int card, uint64_t bytes) {
+    bool has_rows = memory_exports_any(region);
+    correct(region, slot, card, bytes, has_rows ? orphaned_bytes(region, card, slot) : region->cards[card].orphaned);
+    if (has_rows) memory_exports_measure(region, slot, card);
 }
 
 bool account_reconcile(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
     if (!can_reconcile(region, slot, card, calls, own)) return false;
-    correct(region, slot, card, saturating_add(bytes, region->slots[slot].managed[card]));
+    correct_listed(region, slot, card, saturating_add(bytes, region->slots[slot].managed[card]));
     return true;
+}
+
+bool account_reconcile_unlisted(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls,
+                                unsigned own) {
+    if (!can_reconcile(region, slot, card, calls, own)) return false;
+    uint64_t held = saturating_add(bytes, region->slots[slot].managed[card]);
+    correct(region, slot, card, held, region->cards[card].orphaned);
+    return true;
+}
+
+/* Exported bytes on a card that others may keep when NVML has ceased to count them for the process. */
+static uint64_t exported_bytes(const struct region *region, int slot, int card) {
+    return saturating_add(pool_exports_exported_bytes(region, slot, card),
+                          memory_exports_shared_bytes(region, slot, card));
 }
 
 bool account_reconcile_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
     if (!can_reconcile(region, slot, card, calls, 0)) return false;
     uint64_t used = region->slots[slot].used[card];
     uint64_t measured = saturating_add(bytes, region->slots[slot].managed[card]);
-    if (measured < used)
-        measured = min_u64(used, saturating_add(measured, pool_exports_exported_bytes(region, slot, card)));
-    correct(region, slot, card, measured);
+    if (measured < used) measured = min_u64(used, saturating_add(measured, exported_bytes(region, slot, card)));
+    correct_listed(region, slot, card, measured);
     return true;
 }
 
@@ -218,23 +246,49 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
     int slot = (int)row->slot, card = (int)row->card;
     if (!is_valid_slot(slot) || !is_valid_card(card) || !pool_exports_add(region, row)) return false;
     set_charges(region, slot, card, saturating_sub(region->slots[slot].used[card], claimed),
-                pool_exports_orphaned_bytes(region, card));
+                orphaned_bytes(region, card, NO_SLOT));
     return true;
 }
 
-/* Ends the rows before it takes back the charge: if this process dies in between, the memory is charged twice until the
- * slot is cleared, instead of not at all. */
-static void end_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
-    bool had_rows = pool_exports_end(region, slot, pool);
+bool account_add_memory_export(struct region *region, const struct region_memory_export *row) {
+    int slot = (int)row->slot, card = (int)row->card;
+    if (!is_valid_slot(slot) || !is_valid_card(card) || !memory_exports_add(region, row)) return false;
+    if (!memory_exports_has_exporter(region, row->group))
+        set_charges(region, slot, card, region->slots[slot].used[card], orphaned_bytes(region, card, NO_SLOT));
+    return true;
+}
+
+/* Takes back a charge of `bytes` on a card, or on EVERY_CARD, after rows of exports have ended (`had_rows`). If this
+ * process dies in between, the memory is charged twice until the slot is cleared, instead of not at all. */
+static void release_after_rows(struct region *region, int slot, int card, uint64_t bytes, bool had_rows) {
     for (int row = 0; row < REGION_CARDS; row++) {
-        uint64_t orphaned = had_rows ? pool_exports_orphaned_bytes(region, row) : region->cards[row].orphaned;
+        bool is_due = had_rows && account_has_card(region, row);
+        uint64_t orphaned = is_due ? orphaned_bytes(region, row, NO_SLOT) : region->cards[row].orphaned;
         uint64_t released = card == EVERY_CARD || card == row ? bytes : 0;
         set_charges(region, slot, row, saturating_sub(region->slots[slot].used[row], released), orphaned);
     }
 }
 
 void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
-    if (is_valid_slot(slot)) end_exports(region, slot, pool, is_valid_card(card) ? card : NO_CARD, bytes);
+    if (!is_valid_slot(slot)) return;
+    bool had_rows = pool_exports_end(region, slot, pool);
+    release_after_rows(region, slot, is_valid_card(card) ? card : NO_CARD, bytes, had_rows);
+}
+
+void account_end_memory_export(struct region *region, int slot, uint64_t group, int card, uint64_t bytes) {
+    if (!is_valid_slot(slot)) return;
+    bool had_rows = memory_exports_end(region, slot, MEMORY_EXPORTER, group);
+    release_after_rows(region, slot, is_valid_card(card) ? card : NO_CARD, bytes, had_rows);
+}
+
+void account_drop_memory_import(struct region *region, int slot, uint64_t group) {
+    if (!is_valid_slot(slot)) return;
+    bool has_ended = memory_exports_drop(region, slot, group);
+    release_after_rows(region, slot, NO_CARD, 0, has_ended && !memory_exports_has_exporter(region, group));
+}
+
+bool account_has_orphaned_memory(const struct region *region, int card) {
+    return is_valid_card(card) && memory_exports_orphaned_bytes(region, card, NO_SLOT) != 0;
 }
 
 /* Every process scans the slots at its start, so `slots_high` falls again when the last ones are free. */
@@ -246,7 +300,9 @@ static void lower_slots_high(struct region *region) {
 
 void account_clear_slot(struct region *region, int slot) {
     if (!is_valid_slot(slot)) return;
-    end_exports(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
+    bool had_pools = pool_exports_end(region, slot, EVERY_POOL);
+    bool had_memory = memory_exports_end(region, slot, EVERY_ROLE, EVERY_GROUP);
+    release_after_rows(region, slot, EVERY_CARD, UINT64_MAX, had_pools || had_memory);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
     account_note_lock(region, slot, false);
     lower_slots_high(region);
@@ -255,7 +311,7 @@ void account_clear_slot(struct region *region, int slot) {
 void account_recompute(struct region *region) {
     uint64_t sums[REGION_CARDS];
     for (int card = 0; card < REGION_CARDS; card++) {
-        sums[card] = pool_exports_orphaned_bytes(region, card);
+        sums[card] = orphaned_bytes(region, card, NO_SLOT);
         store(&region->cards[card].orphaned, sums[card]);
     }
     for (int slot = 0; slot < account_slots(region); slot++) {

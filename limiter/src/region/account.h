@@ -81,9 +81,14 @@ uint64_t account_calls(const struct region *region, int slot);
  * where calls are under way other than `own` calls of the caller's, whose driver part has ended. */
 bool account_reconcile(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own);
 
-/* account_reconcile for another process than the caller. Where that process exports pool memory, its charge is lowered
- * no further than to NVML's figure and the exported bytes: NVML reports less than the process holds while it ends and
- * after it has trimmed the pool, although other processes keep the memory. */
+/* account_reconcile for a process that NVML does not list; `bytes` is what it is known to hold. Its figure says nothing
+ * about memory that it has imported, so orphaned memory (region/memory_exports.h) stays charged to the card. */
+bool account_reconcile_unlisted(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls,
+                                unsigned own);
+
+/* account_reconcile for another process than the caller. Where that process exports pool memory, or other memory that
+ * a process has imported, its charge is lowered no further than to NVML's figure and these bytes: NVML reports less
+ * than the process holds while it ends and after it has trimmed a pool, although other processes keep the memory. */
 bool account_reconcile_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls);
 
 /* Adds a row of region/pool_exports.h, and takes back `claimed` bytes that its process was charged ahead. Returns false
@@ -93,6 +98,20 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
 /* Ends the rows of a process's pool and takes back a charge of `bytes` in one step, so that memory which importers
  * still hold is charged at every moment. Nothing is taken back where `card` is not valid. */
 void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes);
+
+/* Adds a row of region/memory_exports.h. Returns false and changes nothing where the table is full. Memory that the row
+ * shows to be orphaned is charged without a limit. */
+bool account_add_memory_export(struct region *region, const struct region_memory_export *row);
+
+/* Ends a process's export of a group and takes back a charge of `bytes` in one step, so that memory which importers
+ * still hold is charged at every moment. Nothing is taken back where `card` is not valid. */
+void account_end_memory_export(struct region *region, int slot, uint64_t group, int card, uint64_t bytes);
+
+/* Takes a reference to imported memory away from a process. */
+void account_drop_memory_import(struct region *region, int slot, uint64_t group);
+
+/* Whether memory is charged to the card because NVML's figures for its importers are not charged yet. */
+bool account_has_orphaned_memory(const struct region *region, int card);
 
 /* Frees a slot and takes back its charges. Memory that it exported and others still import becomes orphaned memory. */
 void account_clear_slot(struct region *region, int slot);

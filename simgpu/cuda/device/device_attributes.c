@@ -7,6 +7,9 @@
 #include "hardware/cards.h"
 #include "hardware/export.h"
 #include "hardware/pci.h"
+#include "ledger/mps_servers.h"
+
+#define MULTIPROCESSORS 132
 
 EXPORT CUresult cuDeviceGetCount(int *count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -81,6 +84,12 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+/* A client of an MPS server sees those that it may use. */
+static int multiprocessors(uint32_t percentage) {
+    uint32_t count = MULTIPROCESSORS * percentage / 100;
+    return count > 0 ? (int)count : 1;
+}
+
 /* The attributes that programs read most, as of an H100. All others are 0. */
 static int attribute_of(CUdevice_attribute attrib, const struct card *card) {
     static const struct {
@@ -93,7 +102,6 @@ static int attribute_of(CUdevice_attribute attrib, const struct card *card) {
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
         {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
         {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
-        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
         {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
         {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
@@ -110,6 +118,8 @@ static int attribute_of(CUdevice_attribute attrib, const struct card *card) {
         {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
     };
     if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return (int)pci_bus(card);
+    if (attrib == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) return mps_client_state() != MPS_NONE;
+    if (attrib == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) return multiprocessors(mps_client_limits().percentage);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (fixed[i].attribute == attrib) return fixed[i].value;
     return 0;

@@ -7,9 +7,11 @@
 
 #include "ledger/attach.h"
 #include "ledger/faults.h"
+#include "ledger/mps_servers.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_initialized;
+static bool has_faulted;
 
 void driver_lock(void) { pthread_mutex_lock(&lock); }
 
@@ -20,9 +22,26 @@ CUresult driver_enter(const char *function) {
     if (injected != 0) return (CUresult)injected;
     if (ledger_is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
     driver_lock();
-    if (is_initialized) return CUDA_SUCCESS;
-    driver_unlock();
-    return CUDA_ERROR_NOT_INITIALIZED;
+    CUresult result = is_initialized ? driver_state() : CUDA_ERROR_NOT_INITIALIZED;
+    if (result != CUDA_SUCCESS) driver_unlock();
+    return result;
+}
+
+CUresult driver_state(void) {
+    if (has_faulted) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    switch (mps_client_state()) {
+        case MPS_FAULTED:
+            return CUDA_ERROR_MPS_CLIENT_TERMINATED;
+        case MPS_ENDED:
+            return CUDA_ERROR_MPS_RPC_FAILURE;
+        default:
+            return CUDA_SUCCESS;
+    }
+}
+
+void driver_fault(void) {
+    has_faulted = true;
+    mps_client_fault();
 }
 
 bool driver_is_initialized(void) { return is_initialized; }

@@ -14,6 +14,8 @@
 #define LOOP_PREFIX "loop"
 #define LAZY_PREFIX "lazy"
 #define SPIN_PREFIX "await"
+#define FILL_PREFIX "fill"
+#define FAULTY      "fault"
 #define LOADING_NS  2000000
 
 static uint64_t number_at_end(const char *name, uint64_t without) {
@@ -38,6 +40,14 @@ bool kernel_spins(const char *name) { return strncmp(name, SPIN_PREFIX, sizeof S
 uint64_t kernel_spin_timeout_ns(const char *name) {
     return kernel_spins(name) ? strtoull(name + sizeof SPIN_PREFIX - 1, NULL, 10) * 1000000 : 0;
 }
+
+uint32_t kernel_fills(const char *name) {
+    bool is_named = strncmp(name, FILL_PREFIX, sizeof FILL_PREFIX - 1) == 0;
+    uint64_t percent = is_named ? strtoull(name + sizeof FILL_PREFIX - 1, NULL, 10) : 0;
+    return percent < 100 ? (uint32_t)percent : 0;
+}
+
+bool kernel_faults(const char *name) { return strncmp(name, FAULTY, sizeof FAULTY - 1) == 0; }
 
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 

@@ -22,6 +22,11 @@ bool kernel_spins(const char *name);
 /* ns after which a kernel that spins gives up, and writes its value plus 1 into the word: the number of milliseconds
  * behind "await" at the start of its name, "await100_5" for 100 ms; 0 without it: never. */
 uint64_t kernel_spin_timeout_ns(const char *name);
+/* Percent of the card's multiprocessors that it fills: the number behind "fill" at the start of the name, "fill25_10"
+ * for 25; 0 without it: all of them. Matters to clients of an MPS server only. */
+uint32_t kernel_fills(const char *name);
+/* Whether it reads an address that does not exist: "fault" at the start of the name. */
+bool kernel_faults(const char *name);
 /* Whether it calls malloc: "heap" at the start of the name. */
 bool kernel_uses_heap(const char *name);
 

@@ -44,7 +44,7 @@ CUresult stream_add_work(CUstream stream, uint64_t ns) {
     stream_waits_await_room(stream->context, channel);
     if (!stream_begin(stream)) return CUDA_ERROR_OUT_OF_MEMORY;
     stream_waits_count_launch(stream->context, channel);
-    stream_moved(stream, card_queue_add(channel->queue, ns, &runs));
+    stream_moved(stream, card_queue_add(channel->queue, ns, stream->fills, &runs));
     if (runs - channel->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
         read_times(stream->context);
         channel->runs_read = runs;

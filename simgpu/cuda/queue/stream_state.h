@@ -15,6 +15,7 @@ struct CUstream_st {
     struct channel *channel; /* of the context */
     unsigned flags;
     const void *thread; /* of the default stream of a thread; else NULL */
+    uint32_t fills;     /* percent of the multiprocessors that its last kernel fills; 0 = all */
     uint64_t position;  /* in the channel's queue, behind all work of this stream */
     uint64_t capture;   /* number of the capture that the stream is or was part of; 0 = none so far */
 };

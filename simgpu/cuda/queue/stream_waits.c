@@ -270,7 +270,7 @@ static bool is_ready(CUstream stream) { return stream_begin(stream) && has_waits
 
 static void add_position(CUstream stream) {
     uint64_t runs;
-    stream_moved(stream, card_queue_add(stream->channel->queue, 1, &runs));
+    stream_moved(stream, card_queue_add(stream->channel->queue, 1, stream->fills, &runs));
 }
 
 /* The position behind all work of the channel. Position 0 holds nothing back, so an empty channel gets one of its own.

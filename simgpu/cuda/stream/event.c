@@ -96,7 +96,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
     queue_await(queue, event->position);
     stream_waits_do_writes(queue);
     pools_trim(device);
-    return CUDA_SUCCESS;
+    return driver_state();
 }
 
 static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {

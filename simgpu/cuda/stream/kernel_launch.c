@@ -5,6 +5,7 @@
 #include "cuda/graph/capture.h"
 #include "cuda/module/kernel_name.h"
 #include "cuda/module/module.h"
+#include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
@@ -38,7 +39,11 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     if (result != CUDA_SUCCESS) return result;
     result = spin(function, stream, parameters);
     if (result != CUDA_SUCCESS) return result;
-    return stream_run(stream, work_of(function, parameters));
+    CUstream found = stream_find(stream);
+    if (found) found->fills = kernel_fills(function->name);
+    result = stream_run(stream, work_of(function, parameters));
+    if (result == CUDA_SUCCESS && kernel_faults(function->name)) driver_fault();
+    return result;
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

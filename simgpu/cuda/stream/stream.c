@@ -123,7 +123,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
     if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
     stream_await(found);
     pools_trim(device);
-    return CUDA_SUCCESS;
+    return driver_state();
 }
 
 EXPORT CUresult cuStreamQuery(CUstream stream) {

@@ -36,8 +36,8 @@ def documents(text: str) -> list[Json]:
 
 
 def is_complete(document: Json) -> bool:
-    """Whether an API server can judge the object."""
-    return document.keys() >= {"apiVersion", "kind"} and document["kind"] != "Kustomization"
+    """Whether an API server can judge the object: a file, such as kube-scheduler's configuration, has no metadata."""
+    return document.keys() >= {"apiVersion", "kind", "metadata"}
 
 
 def problems(document: Json) -> list[str]:

@@ -23,6 +23,7 @@ OTHERS = {
         "grep",
         "head",
         "helm",
+        "kubeadm",
         "nice",
         "nsenter",
         "oc",
@@ -30,6 +31,7 @@ OTHERS = {
     ),
     *(
         "restorecon",
+        "sed",
         "semanage",
         "skopeo",
         "sleep",

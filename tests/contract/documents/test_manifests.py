@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.documents import manifests
+from tests.contract.documents import manifests, pages
 
 POD = """
 apiVersion: v1
@@ -43,3 +43,15 @@ def test_what_is_wrong_with_a_manifest(text: str, wrong: str) -> None:
 
 def test_a_text_may_have_several_objects() -> None:
     assert len(manifests.documents("a: 1\n---\n---\nb: 2\n")) == 2
+
+
+def test_only_files_that_are_no_objects_have_no_metadata() -> None:
+    """What has none is not judged by an API server in tests/e2e/install/test_documents.py."""
+    written = [manifests.documents(text) for page in pages.pages() for _, text in pages.manifests(page)]
+    files = {
+        document["kind"]
+        for documents in written
+        for document in documents
+        if document.keys() >= {"apiVersion", "kind"} and not manifests.is_complete(document)
+    }
+    assert files == {"Kustomization", "KubeSchedulerConfiguration"}

@@ -1,17 +1,21 @@
 """Two replicas, each a kube-scheduler with its extender: the extender beside the leading kube-scheduler binds.
 
-Ended processes are started again a second later, as the kubelet starts containers.
+Ended processes are started again a second later, as the kubelet starts containers. Each has a history of its own, and
+the leading replica's answers, whichever is asked.
 """
 
 import collections
+import functools
 import random
 import signal
 import threading
 import time
+from collections.abc import Sequence
 
+import httpx
 import pytest
 
-from cluster import progress
+from cluster import accounts, api, progress
 from cluster.additions.scheduler_replicas import EXTENDERS, SCHEDULERS, SchedulerReplica, holder, leader, two_replicas
 from tests.e2e import audit
 from tests.e2e.churn import create_slowly, pending
@@ -48,6 +52,26 @@ def until_a_pod_runs(namespace: PodNamespace, name: str) -> float:
     return time.monotonic() - began
 
 
+def decided(namespace: PodNamespace, both: Sequence[SchedulerReplica]) -> list[str]:
+    """Return the pods whose decisions the history has, by their UIDs; empty while the two replicas' answers differ."""
+    cluster = namespace.cluster
+    token = accounts.token(cluster.work, accounts.ADMIN.name)
+    found = list[list[str]]()
+    with httpx.Client(transport=api.Transport(cluster.within), timeout=20) as http:
+        for replica in both:
+            try:
+                answer = http.get(
+                    f"{replica.rest}/api/v1/history",
+                    params={"namespace": namespace.name, "kind": "decision", "since": "1h", "limit": 1000},
+                    headers={"Authorization": f"Bearer {token}"},
+                )
+            except httpx.TransportError:  # the replica has just been started again
+                return []
+            assert answer.status_code in (httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE), answer.text
+            found.append(sorted(item["event"]["pod"]["uid"] for item in answer.json().get("items", ())))
+    return found[0] if found[0] == found[1] else []
+
+
 @pytest.mark.timeout(900)  # with the wait for another test
 @pytest.mark.usefixtures("one_at_a_time")
 def test_two_replicas_place_every_pod_once_whatever_happens_to_the_leader(namespace: PodNamespace) -> None:
@@ -65,8 +89,13 @@ def test_two_replicas_place_every_pod_once_whatever_happens_to_the_leader(namesp
                 "the extender beside the leading kube-scheduler holds the Lease",
                 TAKEN_OVER_S,
             )
+            namespace.until(
+                functools.partial(decided, namespace, both), "both replicas answer with one history", TAKEN_OVER_S
+            )
         creator.join()
         namespace.until(lambda: not pending(namespace), "every pod was placed", 120)
+        running = {pod["metadata"]["uid"] for pod in namespace.all() if pod["status"]["phase"] == "Running"}
+        namespace.until(lambda: running <= set(decided(namespace, both)), "the one history has every pod", 60)
     progress.say(f"two replicas: a new pod runs after { ({name: round(s, 1) for name, s in took.items()}) } s")
     phases = collections.Counter(namespace.phases().values())
     assert set(phases) <= {"Running", "Succeeded"}, phases

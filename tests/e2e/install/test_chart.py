@@ -19,9 +19,10 @@ from cluster.command_line import vgpu
 from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.programs import binaries, helm
 from images import oci
-from tests.e2e.install.test_images import leftovers, save_logs
+from tests.e2e.install.pod_clusters import make_with_logs
+from tests.e2e.install.test_images import leftovers
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, create_admitted, holder
-from tests.e2e.made_cluster import RUNTIME, make
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import PodNamespace
 from tests.manifests.chart import CHART
 from webhook.certificates import renewal
@@ -37,6 +38,8 @@ CA: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/vgpu-webhook-ca"
 
 class ChartCluster(PodCluster):
     """A cluster whose nodes have the images of this checkout under two tags, as of two versions."""
+
+    transcript = TRANSCRIPT
 
     def archives(self) -> list[Path]:
         archive = self.work / "other.tar"
@@ -55,7 +58,7 @@ class ChartCluster(PodCluster):
             command, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             cwd=binaries.REPOSITORY, timeout=300,
         )  # fmt: skip
-        with TRANSCRIPT.open("a") as file:
+        with self.transcript.open("a") as file:
             file.write(f"$ {program} {' '.join(arguments)}\n{done.stdout}({done.returncode})\n\n")
         return done
 
@@ -79,11 +82,8 @@ def of_other(reference: str) -> str:
 def pods(pytestconfig: pytest.Config) -> Iterator[ChartCluster]:
     helm.ensure()
     TRANSCRIPT.unlink(missing_ok=True)
-    with make(pytestconfig, lambda: ChartCluster(cards=2, runtime=RUNTIME)) as made:
-        try:
-            yield made
-        finally:
-            save_logs(made, "chart")
+    with make_with_logs(pytestconfig, "chart", lambda: ChartCluster(cards=2, runtime=RUNTIME)) as made:
+        yield made
 
 
 def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,8 +16,9 @@ from cluster.bare import BareCluster
 from cluster.command_line import vgpu
 from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
 from cluster.programs import binaries
+from tests.e2e.install.pod_clusters import make_with_logs
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from tests.e2e.made_cluster import RUNTIME, make
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
@@ -38,19 +38,8 @@ PARTS = ("extender", "webhook", "deviceplugin")
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config) -> Iterator[PodCluster]:
     """A cluster with the images and nothing of vgpushare."""
-    with make(pytestconfig, lambda: PodCluster(cards=CARDS, runtime=RUNTIME)) as made:
-        try:
-            yield made
-        finally:
-            save_logs(made, "images")
-
-
-def save_logs(cluster: PodCluster, name: str) -> None:
-    """Save the logs of the cluster and of its containers."""
-    target = binaries.REPOSITORY / "build" / f"e2e-logs-{name}"
-    cluster.save_logs(target)
-    for node in cluster.nodes:
-        shutil.copytree(node.work / "log" / "pods", target / node.work.name)
+    with make_with_logs(pytestconfig, "images", lambda: PodCluster(cards=CARDS, runtime=RUNTIME)) as made:
+        yield made
 
 
 def test_installed_used_and_removed(pods: PodCluster) -> None:

@@ -14,9 +14,10 @@ import pytest
 from cluster.pod_cluster import PodCluster
 from cluster.programs import binaries
 from images import oci, parts
-from tests.e2e.install.test_images import PARTS, save_logs
+from tests.e2e.install.pod_clusters import make_with_logs
+from tests.e2e.install.test_images import PARTS
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from tests.e2e.made_cluster import RUNTIME, make
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
 
@@ -72,11 +73,8 @@ def _lay_out_requirements(released: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config, released: Path) -> Iterator[UpgradeCluster]:
-    with make(pytestconfig, lambda: UpgradeCluster(released)) as made:
-        try:
-            yield made
-        finally:
-            save_logs(made, "upgrade")
+    with make_with_logs(pytestconfig, "upgrade", lambda: UpgradeCluster(released)) as made:
+        yield made
 
 
 def test_running_pods_are_unharmed_by_upgrade_and_rollback(pods: UpgradeCluster, released: Path) -> None:

@@ -1,12 +1,11 @@
 """Used GPU time and memory, from a container's kernels to the reports of the history, on the real cluster."""
 
-import json
 import time
 from typing import Any
 
 import pytest
 
-from cluster.command_line import vgpu
+from cluster import command_line
 from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 
@@ -20,9 +19,7 @@ MINUTE_S = 90  # another one: a new period begins with the hour, and half a minu
 
 
 def asked(namespace: PodNamespace, *arguments: str) -> Any:
-    code, output = vgpu(namespace.cluster, "admin", *arguments, "-n", namespace.name, "-o", "json")
-    assert code == 0, output
-    return json.loads(output)
+    return command_line.read(namespace.cluster, "admin", *arguments, "-n", namespace.name)
 
 
 def used_s(namespace: PodNamespace) -> float | None:

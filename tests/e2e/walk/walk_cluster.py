@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import httpx
 import yaml
 
-from cluster import api, parts
+from cluster import admin_service, api, parts
 from cluster.additions import postgres
 from cluster.additions.kueue_manager import Kueue
 from cluster.additions.postgres import Postgres
@@ -81,8 +81,8 @@ class WalkCluster(ChaosCluster):
 
     def _flags(self, index: int) -> list[str]:
         history = [f"--history-url={self.history_url}"] if self.history_url else []
-        if index:
-            return ["--admin-listen=off", *history]
+        if index:  # the first one asks it about a history in a file, while it leads
+            return [f"--admin-listen={ADDRESSES[index]}:{admin_service.PORT}", "--admin-auth=kubernetes", *history]
         metrics = f"--metrics-listen=127.0.0.1:{parts.EXTENDER_METRICS_PORT}"
         return [f"--admin-listen={parts.ADMIN}", "--admin-auth=kubernetes", metrics, *history]
 

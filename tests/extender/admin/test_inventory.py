@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
-from extender.admin.answers import findings
+from extender.admin.answers import findings, wrong_values
 from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.admin.conftest import Admin
@@ -113,6 +114,36 @@ async def test_what_cannot_be_read_is_a_problem_that_names_the_parameter(admin: 
         problem = answer.json()
         assert [error["field"] for error in problem["errors"]] == [field]
         assert (problem["status"], problem["instance"]) == (422, "/api/v1/pods")
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "said"),
+    [
+        ("/pods", {"namespace": "a/b"}, "namespace[0]: 'a/b' is no name: letters, digits, -, _ and . only"),
+        ("/pods/default/A B/explain", {}, "name: 'A B' is no name: letters"),
+        ("/gpus/A B", {}, "uuid: 'A B' is no UUID of a card: letters"),
+        ("/pods", {"status": "Gone"}, "status[0]: 'Gone' is not one of Pending, Starting, Running"),
+    ],
+)
+async def test_a_value_of_the_wrong_form_is_told_in_words(
+    admin: Admin, path: str, query: dict[str, str], said: str
+) -> None:
+    answer = await admin.http.get(f"/api/v1{path}", params=query)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(said)
+
+
+async def test_every_pattern_of_a_parameter_has_words(admin: Admin) -> None:
+    document = await admin.get("/openapi.json")
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    schemas = [parameter["schema"] for operation in operations for parameter in operation.get("parameters", ())]
+    patterns = {
+        found for schema in schemas for found in (schema.get("pattern"), schema.get("items", {}).get("pattern"))
+    }
+    assert len(patterns - {None}) > 3
+    for pattern in patterns - {None}:
+        error = {"type": "string_pattern_mismatch", "msg": "raw", "input": "A B", "ctx": {"pattern": pattern}}
+        assert wrong_values.words(error).startswith("'A B' is no"), pattern
 
 
 async def test_a_forged_cursor_of_other_types_is_refused(admin: Admin) -> None:

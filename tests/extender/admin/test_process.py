@@ -16,10 +16,14 @@ import pytest
 
 import extender.admin.__main__ as admin_main
 from extender import admin_service
-from extender.admin import server
+from extender.admin import assembly, server
 from extender.admin.exchange import cluster_client, process
 from extender.admin.exchange.messages import Listener, StartMessage
+from extender.admin.routes import leader_relay
+from extender.lead import admin_address, leadership
+from extender.lead.admin_address import AdminAddress
 from extender.settings import ExtenderSettings
+from extender.state.objects import WatchedLease
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 from vgpu.adapters import process as adapters_process
@@ -28,6 +32,7 @@ from vgpu.domain import names
 from vgpu.pacing.back_off import BackOff
 
 STARTED_S = 30.0
+IDENTITY = "this-replica"
 STOPPED_S = cluster_client.FRAME_S + 5.0
 CAUGHT_UP_S = 20.0
 
@@ -47,7 +52,7 @@ async def running(world: World, kubeconfig: Path, port: int, **more: Any) -> Asy
     """The process on a port, with more settings, and a client of it."""
     settings = ExtenderSettings.model_construct(kubeconfig=kubeconfig, admin_listen=f"127.0.0.1:{port}", **more)
     object.__setattr__(world.seen, "settings", settings)
-    made = admin_service.admin_process(world.seen, world.leader, world.history, lambda: "id", "test")
+    made = admin_service.admin_process(world.seen, world.leader, world.history, lambda: "id", "test", IDENTITY)
     assert made is not None
     task = asyncio.create_task(made.run())
     try:
@@ -112,6 +117,36 @@ async def test_what_only_the_extender_knows_is_asked_of_it(world: World, kubecon
         assert done.status_code == 200, done.text
     (record,) = [recorded for recorded in world.history.records if type(recorded).__name__ == "AdminAction"]
     assert (record.verb, record.outcome) == ("cordon", "done")  # type: ignore[union-attr]
+
+
+async def test_where_it_listens_is_in_the_lease_of_the_leading_replica(world: World, kubeconfig: Path) -> None:
+    port = free_port()
+    async with running(world, kubeconfig, port) as http:
+        assert world.seen.lease_annotations == {}
+        await until_answered(http)
+        await world.until(lambda: world.seen.lease_annotations)
+    address = AdminAddress(f"http://127.0.0.1:{port}")
+    assert world.seen.lease_annotations == admin_address.annotations(IDENTITY, address)
+
+
+async def test_a_history_of_its_own_is_asked_where_it_leads_only(
+    world: World, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """The extender tells its admin process with each snapshot which replica leads."""
+    async with running(world, kubeconfig, free_port(), history_dir=tmp_path, history_url="") as http:
+        await until_answered(http)
+        answer = await http.get("/api/v1/usage")
+        assert (answer.status_code, answer.json()["detail"]) == (503, leader_relay.NOBODY_LEADS)
+        world.cluster.leases.put(WatchedLease(leadership.LEASE, "other", "2026-01-01T00:00:00.000000Z", 10))
+        await another_snapshot()
+        assert "replica other leads" in (await http.get("/api/v1/usage")).json()["detail"]
+        world.cluster.leases.put(WatchedLease(leadership.LEASE, IDENTITY, "2026-01-01T00:00:01.000000Z", 10))
+        await another_snapshot()
+        assert "database does not answer" in (await http.get("/api/v1/usage")).json()["detail"]  # no drain has made it
+
+
+async def another_snapshot() -> None:
+    await asyncio.sleep(assembly.MAX_AGE_S + 0.1)
 
 
 async def test_it_gives_way_to_the_extender_and_is_out_of_reach_of_ctrl_c(world: World, kubeconfig: Path) -> None:

@@ -109,6 +109,22 @@ def test_settings_that_leave_the_rest_open_are_refused(settings: dict[str, Any],
         ExtenderSettings(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ({"admin_listen": "[::]:9871"}, ""),
+        ({"admin_listen": "[::]:9871", "admin_advertise_address": "10.0.0.1"}, "https://10.0.0.1:9871"),
+        ({"admin_listen": "0.0.0.0:99", "admin_advertise_address": "fd00::1"}, "https://[fd00::1]:99"),
+        ({"admin_listen": "10.0.0.7:9871"}, "https://10.0.0.7:9871"),
+        ({"admin_listen": "127.0.1.1:9871"}, "http://127.0.1.1:9871"),
+        ({"admin_listen": "127.0.1.1:9871", "admin_tls_cert": "/c", "admin_tls_key": "/k"}, "https://127.0.1.1:9871"),
+        ({"admin_listen": "off", "admin_advertise_address": "10.0.0.1"}, ""),
+    ],
+)
+def test_by_which_url_other_replicas_reach_it(settings: dict[str, Any], url: str) -> None:
+    assert ExtenderSettings(admin_auth="kubernetes", **settings).admin_url == url
+
+
 def test_a_token_file_must_hold_a_token(tmp_path: Path) -> None:
     for content in ("", "short"):
         (tmp_path / "token").write_text(content)

@@ -112,16 +112,9 @@ def test_another_program_in_the_process_begins_without_charge(container: Contain
     assert container.used_mib() == container.world.mib_used()
 
 
-@pytest.mark.xfail(strict=True, reason="memory whose owner has ended is charged to its importer by NVML only")
 @pytest.mark.parametrize("start", ["nvmlInit", "later"])
 def test_imported_memory_whose_owner_has_ended(container: Container, start: str) -> None:
-    """The importer keeps it on the card: only NVML would say so, but the limit holds all the same.
-
-    Rows as those of pools (limiter/src/region/pool_exports.h) would charge it to the card once its owner has ended. But
-    NVML, as soon as it answers, counts this memory for its importer, and that of pools never: until such a row and
-    the importer's charge are changed together, under the region's lock, the memory would be charged twice. A descriptor
-    (cuMemExportToShareableHandle) has no name that is equal in two processes, by which a row could be found.
-    """
+    """The importer keeps it on the card: NVML would say so, but the limit holds all the same."""
     if start == "nvmlInit":
         STARTS[start](container.world.state)
     owner, importer = failures.started(container), failures.started(container)

@@ -201,8 +201,12 @@ def test_the_limiter_reconnects_to_a_restarted_arbiter(
     session = start(make_container(LIMIT))
     for _ in range(3):
         other = arbiter()
-        assert session("launches.feed(500, 1.2)") > 0.1
-        assert other.client().done
+
+        def is_a_turn_used(other: Arbiter = other) -> bool:
+            assert session("launches.feed(500, 1.2)") > 0.1
+            return bool(other.client().done)
+
+        assert any(is_a_turn_used() for _ in range(4))  # on a busy machine a heartbeat may be missed
         other.close()
 
 

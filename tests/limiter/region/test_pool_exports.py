@@ -1,7 +1,6 @@
 """The pool export rows of a region against an oracle in Python: memory without an exporter is charged to the card."""
 
 import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.limiter.conftest import region_bytes
-from tests.limiter.region.test_account import GPUS, U64, Identity, identity
+from tests.limiter.region.test_account import GPUS, U64, identity
 from vgpu.domain.formats import limits, region
 from vgpu.domain.identifiers import CardUuid
 
@@ -144,16 +143,6 @@ class Shares(RuleBasedStateMachine):
 def test_the_rows_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Shares.pure = pure
     run_state_machine_as_test(Shares, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))
-
-
-@pytest.fixture
-def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-    made = ctypes.c_void_p(pure.region_anonymous())
-    for pid in (1, 2):
-        pure.account_claim_slot(made, ctypes.byref(Identity(pid, pid * 10, 77)))
-    pure.account_find_or_add_card(made, limits.uuid_bytes(GPUS[0]))
-    yield made
-    pure.region_close(made)
 
 
 def test_a_full_table_refuses_further_rows(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:

@@ -24,6 +24,22 @@ static void scribble(void *at, size_t size, unsigned times) {
     for (unsigned i = 0; i < times; i++) ((unsigned char *)at)[next((unsigned)size)] = (unsigned char)next(256);
 }
 
+static void hostile_memory_exports(struct region *region, int slot, int card) {
+    struct region_memory_exports *table = &region->memory_exports;
+    table->high = next(2) ? next(5000) : UINT32_MAX;
+    for (unsigned i = 0; i < 50; i++) {
+        struct region_memory_export *row = &table->rows[next(REGION_MEMORY_EXPORTS)];
+        *row = (struct region_memory_export){.key = next(9), .group = next(99), .bytes = state, .card = next(40), .slot = next(2000), .role = next(4), .state = next(3), .references = next(3)};
+    }
+    account_add_memory_export(region, &(struct region_memory_export){.key = next(9), .group = next(9), .bytes = state, .card = next(60), .slot = next(2000), .role = 1 + next(2)});
+    account_add_memory_export(region, &(struct region_memory_export){.key = next(9), .group = next(9), .bytes = state, .card = (uint32_t)card, .slot = (uint32_t)slot, .role = 1 + next(2)});
+    account_reconcile_unlisted(region, slot, card, state, account_calls(region, slot), (unsigned)account_calls(region, slot));
+    account_reconcile_other(region, slot, card, state, account_calls(region, slot));
+    account_end_memory_export(region, (int)next(2000) - 500, next(9), (int)next(60) - 10, state);
+    account_drop_memory_import(region, next(2) ? slot : (int)next(2000) - 500, next(9));
+    account_has_orphaned_memory(region, (int)next(60) - 10);
+}
+
 static void hostile_region(void) {
     struct region *region = region_anonymous();
     struct identity self = identity_self();
@@ -50,6 +66,7 @@ static void hostile_region(void) {
                                                      .role = 1 + next(2)}, state);
         region->pool_exports[next(REGION_POOL_EXPORTS)].role = next(3);
         account_end_pool_exports(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
+        hostile_memory_exports(region, slot, card);
         account_recompute(region);
         account_clear_slot(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);

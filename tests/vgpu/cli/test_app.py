@@ -120,6 +120,9 @@ def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFi
         (["--gpu-mem", "8192B", "true"], 2, "not an amount of memory: '8192B'; write 8Gi"),
         (["--gpu-mem", "0", "true"], 2, "'0' would refuse every allocation"),
         (["--gpu-mem", "999999Gi", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "99999999999999999999Gi", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "99999999999999999999.5", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "9999999999Ki", "true"], 2, "not an amount of memory"),  # 9 TiB, with more digits than are read
         (["--gpu-mem", "4Gi", "--compute-policy", "fixed", "true"], 2, "give the cores too, in percent"),
         (["--gpu-cores", "101", "true"], 2, "--gpu-cores"),
         (["--gpu-mem", "4Gi", "--compute-policy", "greedy", "true"], 2, "greedy"),
@@ -135,6 +138,18 @@ def test_exit_status_and_message(arguments: list[str], code: int, message: str) 
 def test_vgpu_run_inside_vgpu_run_is_refused() -> None:
     code, output = run("run", "--gpu-mem", "80Gi", "true", VGPU_LIMITS_FILE="/dev/null")
     assert (code, "limited already" in output) == (125, True)
+
+
+@pytest.mark.parametrize("word", ["history", "histroy", "events"])
+def test_a_word_of_the_documents_that_is_no_command_says_what_to_use(word: str) -> None:
+    code, output = run(word)
+    said = " ".join(output.replace("│", " ").split())
+    assert code == 2
+    assert f"No such command '{word}': the history is shown by `vgpu usage` (hours and cost), `vgpu rightsize`" in said
+
+
+def test_a_misspelled_command_is_suggested() -> None:
+    assert "No such command 'rightsiz'. Did you mean 'rightsize'?" in run("rightsiz")[1]
 
 
 def test_without_a_command_help_is_shown() -> None:

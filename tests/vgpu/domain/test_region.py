@@ -59,7 +59,16 @@ def test_a_region_of_version_1_is_read_without_activity() -> None:
         region.decode(bytes(data[:-1]))
 
 
-def test_a_region_of_version_2_is_not_read_without_its_end() -> None:
+def test_a_region_of_version_2_is_read_without_rows_of_exports() -> None:
+    data = bytearray(struct.pack("<8sIIII", b"VGPUREGN", 2, 762112, 1024, 32).ljust(762112, b"\0"))
+    struct.pack_into("<16sQQQQI", data, 256, uuid_bytes(GPU), 7, 0, 0, 0, 1)
+    struct.pack_into("<2Q", data, 753920, 5, 6)
+    assert region.decode(bytes(data)).cards == (CardUse(GPU, 7, 0, 0, 0, 0, activity=Activity(turn=Wait(5, 6))),)
+    with pytest.raises(MalformedRegion):
+        region.decode(bytes(data[:-1]))
+
+
+def test_a_region_is_not_read_without_its_end() -> None:
     with pytest.raises(MalformedRegion):
         region.decode(bytes(fresh()[:-1]))
 

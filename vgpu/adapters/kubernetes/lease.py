@@ -6,7 +6,7 @@ and passes `is_expired`, which says whether the record was unchanged for its dur
 rule of client-go's leaderelection).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -56,10 +56,12 @@ async def renew(
     now: datetime,
     *,
     is_expired: Callable[[LeaseRecord], bool] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> LeaseRecord | None:
     """Create, take over or renew a Lease in two requests; None where another client holds it, or was faster.
 
     `is_expired` says whether another holder's Lease has expired; without it the times in the Lease decide.
+    `annotations` are written beside those that the Lease has.
 
     Raises:
         KubernetesError: the API server failed; whether the Lease was renewed is then unknown.
@@ -67,13 +69,14 @@ async def renew(
     lease = await _read(client, namespace, name)
     if lease is None:
         record = LeaseRecord(identity, now, duration_s, 0)
-        return await _write(client.post, path(namespace), _object(namespace, name, record), record)
+        made = _annotated(_object(namespace, name, record), annotations)
+        return await _write(client.post, path(namespace), made, record)
     held = decode(lease)
     has_expired = held.is_expired(now) if is_expired is None else is_expired(held)
     if held.holder not in {"", identity} and not has_expired:
         return None
     record = LeaseRecord(identity, now, duration_s, held.transitions + (held.holder != identity))
-    body = {**lease, "spec": _spec(record)}
+    body = _annotated({**lease, "spec": _spec(record)}, annotations)
     return await _write(client.put, path(namespace, name), body, record)
 
 
@@ -124,6 +127,12 @@ async def _write(verb: Any, path: str, body: dict[str, Any], record: LeaseRecord
             return None
         raise
     return record
+
+
+def _annotated(lease: dict[str, Any], annotations: Mapping[str, str] | None) -> dict[str, Any]:
+    metadata = lease["metadata"]
+    found = {**(metadata.get("annotations") or {}), **(annotations or {})}
+    return {**lease, "metadata": {**metadata, **({"annotations": found} if found else {})}}
 
 
 def _object(namespace: str, name: str, record: LeaseRecord) -> dict[str, Any]:

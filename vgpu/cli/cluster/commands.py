@@ -19,12 +19,15 @@ from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, document_text
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.domain import object_names
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards import ownership
 from vgpu.domain.identifiers import NodeName
+from vgpu.domain.problem import clipped
 from vgpu.placement.policies import DefaultPolicies
 
 PEOPLE = (Format.TABLE, Format.WIDE)
@@ -80,8 +83,10 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
                         typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
                 return
             rows = _named(kind, session.rows(kind, query), names)
-            _found(names, rows, query.get("namespace"))
-            session.show(rows, TABLES[kind.plural], output)
+            missing = [name for name in names or () if not any(_has_name(kind, row, name) for row in rows)]
+            if rows or not missing:
+                session.show(rows, TABLES[kind.plural], output)
+            _refuse_missing(missing, query.get("namespace"))
 
         outcome.or_fail("get", show)
 
@@ -105,19 +110,20 @@ def _query(
 def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
     if kind.plural != "gpus" or not names:
         return rows
-    return [
-        row
-        for row in rows
-        if any(
-            row["uuid"].startswith(name) or name == f"{row['node']}/{row['index']}" for name in map(without_kind, names)
-        )
-    ]
+    return [row for row in rows if any(_has_name(kind, row, name) for name in names)]
 
 
-def _found(names: list[str] | None, rows: list[dict[str, Any]], namespace: str | None) -> None:
-    if names and not rows:
+def _has_name(kind: ResourceKind, row: dict[str, Any], name: str) -> bool:
+    if kind.plural != "gpus":
+        return bool(row["name"] == name)
+    name = without_kind(name)
+    return bool(row["uuid"].startswith(name)) or name == f"{row['node']}/{row['index']}"
+
+
+def _refuse_missing(missing: list[str], namespace: str | None) -> None:
+    if missing:
         where = f" in namespace {namespace}" if namespace else ""
-        raise CommandFailed(f"{', '.join(names)}: not found{where}", NOT_FOUND)
+        raise CommandFailed(f"{', '.join(missing)}: not found{where}", NOT_FOUND)
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:
@@ -139,12 +145,18 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             if kind.plural == "gpus":
                 return describing.gpu(_gpu(session, name))
             if kind.plural == "nodes":
+                _check_node(name)
                 return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
-            where = namespace or session.namespace
-            row = session.rest.get(f"/pods/{where}/{name}")
-            return describing.pod(row, _right_sizes(session, where, name))
+            pod = PodAddress.parse(without_kind(name), namespace or session.namespace)
+            row = session.rest.get(f"/pods/{pod.namespace}/{pod.name}")
+            return describing.pod(row, _right_sizes(session, pod.namespace, pod.name))
 
         typer.echo(outcome.or_fail("describe", show), nl=False)
+
+
+def _check_node(name: str) -> None:
+    if not object_names.is_subdomain(name):
+        raise CommandFailed(f"{clipped(name)!r} is no name of a node", WRONG_USAGE)
 
 
 def _gpu(session: RestSession, name: str) -> dict[str, Any]:
@@ -185,14 +197,13 @@ def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoi
         if output in (Format.CSV, Format.NAME):
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", chosen)
-        named, _, name = without_kind(pod).rpartition("/")
-        where = named or namespace or session.namespace
 
         def asked() -> Any:
+            named = PodAddress.parse(without_kind(pod), namespace or session.namespace)
             try:
-                return session.rest.get(f"/pods/{where}/{name}/explain", {"nodes": nodes})
+                return session.rest.get(f"/pods/{named.namespace}/{named.name}/explain", {"nodes": nodes})
             except CommandFailed as error:
-                said = look_up(chosen, where, name) if error.code == NOT_FOUND else ""
+                said = look_up(chosen, named.namespace, named.name) if error.code == NOT_FOUND else ""
                 raise CommandFailed(said or str(error), error.code) from error
 
         found = outcome.or_fail("explain", asked)
@@ -254,13 +265,20 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
     @options.which_cluster()
     def cordon_(
         gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
+        output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
         session = opened(verb, chosen)
-        for gpu in gpus:
-            row = outcome.or_fail(verb, partial(_cordon, session, gpu, verb))
-            typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
+        changed = []
+        try:
+            for gpu in gpus:
+                changed.append(row := outcome.or_fail(verb, partial(_cordon, session, gpu, verb)))
+                if output in PEOPLE:
+                    typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
+        finally:  # also of those before one that failed
+            if changed and output not in PEOPLE:
+                session.show(changed, TABLES["gpus"], output)
 
 
 def _cordon(session: RestSession, name: str, verb: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The commands about what was used: they ask the history of the admin REST."""
 
+import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -10,7 +11,10 @@ from vgpu.cli.cluster import options, tables
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import RestSession
-from vgpu.cli.failure import EXIT_CODES
+from vgpu.cli.failure import EXIT_CODES, NOT_FOUND, CommandFailed
+from vgpu.domain.problem import clipped
+
+_OWNER: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 Opened = Callable[[str, ServerChoice], RestSession]  # of a verb
 Since = Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")]
@@ -75,11 +79,23 @@ def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
         ASKED, MEAN and P95 are percent of a GPU's time: 95 % of the minutes used P95 or less. Advice needs an hour of
         measurement. Memory that is asked for and never used keeps other pods out.
         """
+        if owner and not _OWNER.fullmatch(owner):
+            why = f"{clipped(owner)!r} is not KIND/NAME, such as Deployment/train or Pod/train-0"
+            outcome.fail(f"rightsize: {why}", outcome.USAGE)
         session = opened("rightsize", chosen)
         query: dict[str, Any] = {"since": since, "limit": 1000} | _chosen(namespace, label, owner=owner)
-        if worst:
-            query["worst"] = True
-        found = outcome.or_fail("rightsize", lambda: session.rest.get("/rightsize", query))
+
+        def asked() -> Any:
+            found = session.rest.get("/rightsize", {**query, "worst": True} if worst else query)
+            if owner and not found["items"] and not (worst and session.rest.get("/rightsize", query)["items"]):
+                where = f" in namespace {namespace}" if namespace else ""
+                why = (
+                    f"no pod of it was measured since {since}{where}; capital letters count: Deployment, not deployment"
+                )
+                raise CommandFailed(f"{owner}: {why}. vgpu rightsize alone lists what was measured", NOT_FOUND)
+            return found
+
+        found = outcome.or_fail("rightsize", asked)
         session.show(found["items"], tables.RIGHT_SIZES, output, whole=found)
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain.json_types import JsonObject
+from vgpu.domain.problem import clipped
 
 MAX_SIZE: Final = 4 << 20
 STDIN: Final = Path("-")
@@ -18,11 +19,16 @@ _TEMPLATES: Final = {
 }  # fmt: skip
 
 
-def read(paths: list[Path], namespace: str) -> list[JsonObject]:
-    """Return the entries of a simulation. Pods without a namespace get `namespace`. Raises CommandFailed."""
-    entries = [entry for path in paths for doc in _documents(path) for entry in _entries(doc, namespace, path)]
+def read(paths: list[Path], namespace: str, most: int) -> list[JsonObject]:
+    """Return the entries of a simulation of at most `most` pods.
+
+    Pods without a namespace get `namespace`. Raises CommandFailed.
+    """
+    entries = [entry for path in paths for doc in _documents(path) for entry in _entries(doc, namespace, path, most)]
     if not entries:
         raise CommandFailed(f"-f: no pod in {', '.join(map(str, paths))}", WRONG_USAGE)
+    if (pods := sum(entry["count"] for entry in entries)) > most:
+        raise CommandFailed(f"-f: {pods} pods in all; one simulation places at most {most}", WRONG_USAGE)
     return entries
 
 
@@ -52,7 +58,7 @@ def _listed(document: JsonObject) -> Iterator[JsonObject]:
         yield document
 
 
-def _entries(document: JsonObject, namespace: str, path: Path) -> Iterator[JsonObject]:
+def _entries(document: JsonObject, namespace: str, path: Path, most: int) -> Iterator[JsonObject]:
     kind, metadata = document.get("kind"), _object(document, "metadata", path)
     if kind == "Pod":
         yield {"pod": _pod(document, metadata, namespace, path), "count": 1}
@@ -63,7 +69,7 @@ def _entries(document: JsonObject, namespace: str, path: Path) -> Iterator[JsonO
         template = _object(spec, "template", path)
         yield {
             "pod": _pod(template, {**_object(template, "metadata", path), **_named(metadata)}, namespace, path),
-            "count": _count(spec),
+            "count": _count(spec, f"-f: {path}: {kind} {metadata.get('name') or ''}".rstrip(), most),
         }
     elif kind == "DaemonSet":
         raise CommandFailed(f"-f: {path}: a DaemonSet has one pod on each node; simulate its pod", WRONG_USAGE)
@@ -91,6 +97,12 @@ def _pod(pod: JsonObject, metadata: JsonObject, namespace: str, path: Path) -> J
     }
 
 
-def _count(spec: Mapping[str, Any]) -> int:
-    value = spec.get("replicas", spec.get("parallelism", 1))
-    return value if isinstance(value, int) and value > 0 else 1
+def _count(spec: Mapping[str, Any], where: str, most: int) -> int:
+    """Return how many pods a controller creates at once; one where it is scaled to none, to say where that would be."""
+    field = next((name for name in ("replicas", "parallelism") if spec.get(name) is not None), "")
+    value = spec.get(field, 1)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise CommandFailed(f"{where}: spec.{field}: {clipped(str(value))!r} is not a whole number", WRONG_USAGE)
+    if value > most:
+        raise CommandFailed(f"{where}: spec.{field}: {value} pods; one simulation places at most {most}", WRONG_USAGE)
+    return max(value, 1)

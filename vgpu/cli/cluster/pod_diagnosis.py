@@ -58,7 +58,11 @@ def plugin_beside(api: DiagnosisApi, pod: PodAddress, admin_namespace: str) -> s
     listed = api.get(f"/api/v1/namespaces/{admin_namespace}/pods", query).get("items", [])
     running = [plugin["metadata"]["name"] for plugin in listed if plugin.get("status", {}).get("phase") == "Running"]
     if not running:
-        text = f"no pod of the device plugin runs on node {node} in namespace {admin_namespace}; see --admin-namespace"
+        text = (
+            f"no pod of the device plugin runs on node {node} in namespace {admin_namespace}; see --admin-namespace.\n"
+            f"  Where it runs as a process of the node, as in `make cluster`, run there, as its user: "
+            f"vgpu diagnose --live {pod.namespace}/{pod.name}/ --state DIR, with the device plugin's --state-dir"
+        )
         raise CommandFailed(text, NOT_FOUND)
     return str(running[0])
 

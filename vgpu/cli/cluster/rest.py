@@ -189,6 +189,9 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
         errors = [f"{problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
         said, errors = "", []
+    if error.code == HTTPStatus.NOT_FOUND and not said and endpoint.url.endswith(PREFIX):  # it says what is missing
+        why = f"{endpoint.name} is not the admin REST: it answers {error.code} {error.reason}"
+        return CommandFailed(f"{why}. The admin REST has port {names.ADMIN_PORT}; see --server", NO_ANSWER)
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
     if error.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
         errors.append(endpoint.advice)

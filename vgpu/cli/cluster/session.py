@@ -14,7 +14,7 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
-from vgpu.cli.failure import NOT_FOUND, CommandFailed
+from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain import printable
 
 TABLES: Mapping[str, OutputTable] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
@@ -68,6 +68,8 @@ class RestSession:
             found = [row for row in begun if not tables.counts_on(row)]
         if len(found) == 1:
             return found[0]
+        if not name:
+            raise CommandFailed("an empty name of a card: give a UUID or NODE/INDEX", WRONG_USAGE)
         problem = "more than one card begins like this" if found else "no such card; give a UUID or NODE/INDEX"
         raise CommandFailed(f"{name}: {problem}", NOT_FOUND)
 

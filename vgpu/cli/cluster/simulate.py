@@ -11,6 +11,7 @@ from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.simulate import MAX_IN_REQUEST
 
 PEOPLE: Final = (Format.TABLE, Format.WIDE)
 MAX_SKIPPED: Final = 5  # objects that are named
@@ -20,7 +21,8 @@ def on_server(session: RestSession, files: list[Path] | None, namespace: str | N
     """Let the server place the pods. Raises CommandFailed."""
     if not files:
         raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)
-    found: JsonObject = session.rest.post("/simulate", {"pods": manifests.read(files, namespace or session.namespace)})
+    entries = manifests.read(files, namespace or session.namespace, MAX_IN_REQUEST)
+    found: JsonObject = session.rest.post("/simulate", {"pods": entries})
     return found
 
 
@@ -34,7 +36,7 @@ def in_file(path: Path, files: list[Path] | None, namespace: str | None, default
         typer.echo(f"vgpu simulate: --cluster: left out: {skipped}", err=True)
     if len(cluster.skipped) > MAX_SKIPPED:
         typer.echo(f"vgpu simulate: --cluster: {len(cluster.skipped)} objects are left out in all", err=True)
-    entries = manifests.read(files, namespace or "default") if files else []
+    entries = manifests.read(files, namespace or "default", file_simulation.MAX_PODS) if files else []
     return file_simulation.run(cluster, entries, defaults)
 
 

@@ -8,6 +8,7 @@ from vgpu.cli.cluster.output import OutputTable, TextColumn
 from vgpu.domain import build_version
 
 NAMED: Final = 3  # of the nodes that run a version
+UNBUILT: Final = "run from a checkout: version unknown"
 _OURS: Final = "vgpushare-"
 
 VERSIONS: Final = OutputTable(
@@ -39,7 +40,8 @@ def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 def skew(listed: Iterable[dict[str, Any]]) -> list[str]:
     """Return the parts whose version is not that of this program.
 
-    A digest in place of a version says nothing, nor does a program in a checkout, which no build has stamped.
+    A digest in place of a version says nothing, nor does a part in a checkout, which no build has stamped: its row says
+    so.
     """
     others: dict[str, list[str]] = {}
     for row in listed:
@@ -55,7 +57,8 @@ def warning(different: list[str]) -> str:
 
 
 def _row(part: str, version: str, where: str) -> dict[str, Any]:
-    return {"part": part, "version": version, "where": where}
+    noted = f"{where}; {UNBUILT}" if build_version.is_unbuilt(version) else where
+    return {"part": part, "version": version, "where": noted}
 
 
 def _nodes(names: list[str]) -> str:

@@ -52,13 +52,24 @@ def compute_dtype(weights: Dtype) -> Dtype:
     return weights if weights in (Dtype.FP32, Dtype.FP16, Dtype.BF16) else Dtype.BF16
 
 
-def report(found: ModelSource, plan: EstimatePlan, sizes: Sequence[str]) -> EstimateReport:
-    """Estimate a model. Raises ValueError and MalformedModel."""
+def weights_dtype(asked: Dtype | None, found: ModelSource, *, is_training: bool) -> tuple[Dtype, Sequence[str]]:
+    """Return the type of weights that was asked for, or that the model says; else fp32, which is told as assumed."""
+    if known := asked or found.dtype:
+        return known, ()
+    usual = "trained" if is_training else "served"
+    return Dtype.FP32, (
+        f"type: weights in fp32, since nothing says another; models are often {usual} with --dtype bf16",
+    )
+
+
+def report(found: ModelSource, plan: EstimatePlan, sizes: Sequence[str], assumed: Sequence[str] = ()) -> EstimateReport:
+    """Estimate a model; `assumed` is added to what was assumed. Raises ValueError and MalformedModel."""
     if sizes and found.graph is None:
         raise ValueError("--dim: only an ONNX file has sizes by name")
     if plan.zero and plan.data_parallel == 1:
         raise ValueError("--zero: splits over GPUs; give --data-parallel 2 or more too")
-    return EstimateReport.of(found.build(plan, _sizes(sizes)), plan)
+    model = found.build(plan, _sizes(sizes))
+    return EstimateReport.of(replace(model, assumptions=(*model.assumptions, *assumed)), plan)
 
 
 def show(report: EstimateReport, measured: int | None, output: Output, console: Console) -> None:

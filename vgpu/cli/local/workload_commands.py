@@ -164,9 +164,9 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
                 decoder.vocab,
             )
             found = estimate.read(model, mlp, numbers)
-            weights = step.dtype or found.dtype or Dtype.FP32
+            weights, assumed = estimate.weights_dtype(step.dtype, found, is_training=not step.inference)
             plan = step.plan(weights, step.compute or estimate.compute_dtype(weights))
-            estimated = estimate.report(found, plan, dim or [])
+            estimated = estimate.report(found, plan, dim or [], assumed)
             return estimated, run.peak_bytes(command, environment, host) if measure else None
 
         estimate.show(*outcome.or_fail("estimate", work), output, console())

@@ -6,6 +6,7 @@
     1024 x 704      process slots: pid, start time, pid namespace, calls in flight; bytes used and managed on each card
     512 x 48        exported pointers of pools that processes share: used by the limiter only
     32 x 256        activity on each card: waits by cause, handovers, host gaps, synchronizes (since version 2)
+    8 + 4096 x 48   other memory that processes share: used by the limiter only (since version 3)
 
 The container's processes write the region, so programs outside the container do not trust it: they read it by `pread`,
 and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_layout.h`.
@@ -20,11 +21,12 @@ from vgpu.domain.errors import MalformedRegion
 from vgpu.domain.formats.limits import uuid_text
 from vgpu.domain.identifiers import CardUuid
 
-VERSION: Final = 2
+VERSION: Final = 3
 MAX_CARDS: Final = 32
 MAX_PROCESSES: Final = 1024
 _MAX_POOL_EXPORTS: Final = 512
 _POOL_EXPORT_SIZE: Final = 48
+_MEMORY_EXPORTS_SIZE: Final = 8 + 4096 * 48
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
@@ -37,8 +39,10 @@ SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 ACTIVITY_AT: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
 _ACTIVITY_SIZE: Final = 256
-SIZE: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY_SIZE
-_SIZES: Final = {1: ACTIVITY_AT, VERSION: SIZE}
+_FIRST_WITH_ACTIVITY: Final = 2  # version
+_MEMORY_EXPORTS_AT: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY_SIZE
+SIZE: Final = _MEMORY_EXPORTS_AT + _MEMORY_EXPORTS_SIZE
+_SIZES: Final = {1: ACTIVITY_AT, 2: _MEMORY_EXPORTS_AT, VERSION: SIZE}
 _MAX_SIZE: Final = 16 << 20
 _UNLIMITED: Final = 2**64 - 1
 
@@ -154,7 +158,8 @@ class CardUse:
         peak_bytes: the most that was ever charged.
         refusals: number of refused allocations.
         context_bytes: what a CUDA context took when one was last created; 0 before the first.
-        orphaned_bytes: what processes use of pools whose creators have ended, or are in other containers.
+        orphaned_bytes: what processes use of memory whose exporters have ended, or are in other containers; of memory
+            that is no pool's, only what NVML has not counted for an importer yet.
         overdraft_used_ns: GPU time that was lent before the share pays for it, and had not come back.
         overdraft_at_ns: when `overdraft_used_ns` was written; CLOCK_MONOTONIC, 0 for never.
         spilled_bytes: total of what was served from managed memory because the card was full.
@@ -263,7 +268,7 @@ def calls(data: bytes) -> Sequence[int]:
 
 
 def cards(data: bytes, ended: Collection[int] = ()) -> tuple[CardUse, ...]:
-    """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception.
+    """Read the accounts of the cards only, of any version. Raises MalformedRegion and no other exception.
 
     `ended`: slots whose owners have ended, so that what they used does not count any more.
     """
@@ -290,7 +295,7 @@ def owner(data: bytes, slot: int) -> SlotOwner:
 
 
 def decode(data: bytes) -> Region:
-    """Read the bytes of a region of version 1 or 2. Raises MalformedRegion and no other exception."""
+    """Read the bytes of a region of any version. Raises MalformedRegion and no other exception."""
     found = cards(data)
     *_, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     return Region(
@@ -347,7 +352,7 @@ def _without(card: CardUse, freed_bytes: int) -> CardUse:
 
 
 def _activity(data: bytes, version: int, index: int) -> Activity:
-    if version < VERSION:
+    if version < _FIRST_WITH_ACTIVITY:
         return Activity()
     row = _ACTIVITY.unpack_from(data, ACTIVITY_AT + index * _ACTIVITY.size)
     turn, share, drain, queued = (Wait(*row[first : first + 2]) for first in range(0, 8, 2))

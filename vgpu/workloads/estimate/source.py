@@ -1,6 +1,7 @@
 """Where a model comes from: a file or folder of a model, widths of a perceptron, or numbers."""
 
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,6 @@ from vgpu.workloads.estimate.transformer import Transformer
 
 _MAX_FILES: Final = 1000  # of safetensors in a folder
 _SIZE: Final = re.compile(r"\d+(\.\d+)?[kmbt]", re.IGNORECASE)
-_HUB_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # of a model on a hub: OWNER/NAME
 _CONFIG: Final = "config.json"
 
 
@@ -78,7 +78,11 @@ def _with_parameters(model: StagedModel, total: int) -> StagedModel:
 
 def read(path: Path) -> ModelSource:
     """Read a file of a model, or a folder with config.json and safetensors. Raises MalformedError, with the file."""
-    if path.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        raise MalformedError(f"{path}: {error.strerror}; {_hint(str(path))}") from error
+    if is_folder:
         return _folder(path)
     if path.suffix == ".safetensors":
         return _folder_of(path.name, path.parent / _CONFIG, [path])
@@ -89,18 +93,14 @@ def read(path: Path) -> ModelSource:
     if path.suffix == ".json":
         named = path.resolve().parent if path.name == _CONFIG else path
         return replace(_config(path), name=named.name)
-    if not path.exists():
-        raise MalformedError(f"{path}: No such file or directory{_hint(str(path))}")
     raise MalformedError(f"{path}: not a folder, config.json, .safetensors or .onnx")
 
 
 def _hint(name: str) -> str:
     """Say what may have been meant by a name that is no file's."""
     if _SIZE.fullmatch(name):
-        return f"; for a decoder of that size write --params {name}"
-    if _HUB_NAME.fullmatch(name):
-        return "; nothing is downloaded: give the folder with the model's config.json, or --params with its size"
-    return ""
+        return f"for a decoder of that size write --params {name}"
+    return "nothing is downloaded: give the folder with the model's config.json, or --params with its size"
 
 
 def _folder(path: Path) -> ModelSource:

@@ -35,6 +35,11 @@ bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
     return is_added;
 }
 
+uint64_t physical_memory_hold_foreign(struct physical_memory memory) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(references_begin(memory), REFERENCE_IMPORTED);
+}
+
 void physical_memory_retain(uint64_t handle, uint64_t address) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = mappings_at(address);
@@ -48,9 +53,14 @@ void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
     if (found.number != 0 && mappings_add(address, mapping)) references_add(found.number, found.kind);
 }
 
-void physical_memory_export(uint64_t handle, int descriptor) {
+struct exported_memory physical_memory_export(uint64_t handle, int descriptor) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
-    references_export(handles_find(handle).number, descriptor);
+    return references_export(handles_find(handle).number, descriptor);
+}
+
+bool physical_memory_is_exported(int descriptor) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return references_exported(descriptor) != 0;
 }
 
 uint64_t physical_memory_begin_pool(void) {

@@ -1,6 +1,6 @@
 /* Lifetime of physical memory that cuMemCreate made, and of exported pools. The memory lives until its last handle is
- * released, its last mapping is removed and every other reference ends, in any order. Memory that this process did not
- * create is unknown here and charged nothing.
+ * released, its last mapping is removed and every other reference ends, in any order. Memory that this process has
+ * imported from another one is recorded too, so that the end of the import is known; it is charged to its exporter.
  *
  * NVML counts the memory for this process while a handle from its creation exists, or a mapping by such a handle; with
  * only a handle that was imported from an exported descriptor, once that descriptor is closed. Memory that is held only
@@ -15,7 +15,8 @@
 
 #include "books/physical/references.h"
 
-/* Adds memory, of which `card` and `bytes` are used, with its first handle. False where malloc fails. */
+/* Adds memory with its first handle in this process. Of the memory `card` and `bytes` are used, and `group` if another
+ * process made it. False where malloc fails. */
 bool physical_memory_create(uint64_t handle, struct physical_memory memory);
 
 /* Adds a reference by a handle, known or not, to the memory that is mapped at an address. */
@@ -24,8 +25,16 @@ void physical_memory_retain(uint64_t handle, uint64_t address);
 /* Adds a reference by a mapping of a handle's memory. */
 void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle);
 
-/* Records that a handle's memory is exported as a file descriptor, which is a reference while it is open. */
-void physical_memory_export(uint64_t handle, int descriptor);
+/* Records that a handle's memory is exported as a file descriptor, which is a reference while it is open. Returns the
+ * memory; its number is 0 where it is unknown. */
+struct exported_memory physical_memory_export(uint64_t handle, int descriptor);
+
+/* Whether this process has exported memory as this descriptor. */
+bool physical_memory_is_exported(int descriptor);
+
+/* The same for memory of another process that is imported without a handle. Returns the memory number; 0 where malloc
+ * fails. */
+uint64_t physical_memory_hold_foreign(struct physical_memory memory);
 
 /* Adds a reference by a handle that was imported from a descriptor, if this process created the memory. */
 void physical_memory_import(uint64_t handle, int descriptor);

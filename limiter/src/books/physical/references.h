@@ -25,11 +25,20 @@ struct physical_memory {
     uint64_t bytes;          /* 0: nothing has changed */
     enum memory_state state; /* its new state */
     bool was_hidden;         /* of freed memory: NVML did not count it any more */
-    bool is_exported;        /* of freed memory: it was exported, so another process may hold it */
+    uint64_t exported;       /* of freed memory: its number, if it was exported, so that another process may hold it */
     uint64_t pool;           /* of freed memory: the pool's number, 0 where it was no pool's */
+    uint64_t group;          /* of imported memory: its group (region/memory_exports.h); 0 = this process made it */
 };
 
-/* A number for new memory, without references; 0 where malloc fails. */
+/* Exported memory. */
+struct exported_memory {
+    uint64_t number; /* 0 = the memory is unknown */
+    int card;        /* the region's row */
+    uint64_t bytes;
+    uint64_t group; /* of memory that was imported before */
+};
+
+/* A number for new or imported memory, without references; 0 where malloc fails. */
 uint64_t references_begin(struct physical_memory memory);
 
 /* A number for a pool's memory, without references; 0 where malloc fails. */
@@ -47,11 +56,12 @@ void references_add(uint64_t number, enum reference_kind kind);
 /* Removes a reference, and returns what changed. */
 struct physical_memory references_drop(uint64_t number, enum reference_kind kind);
 
-/* Bytes on the region's row `card` that cuMemCreate made and NVML counts for this process while it has a context. */
+/* Bytes on the region's row `card` that this process made by cuMemCreate and NVML counts for this process while it has
+ * a context. */
 uint64_t references_shown_bytes(int card);
 
-/* Records that the memory is exported as a descriptor. */
-void references_export(uint64_t number, int descriptor);
+/* Records that the memory is exported as a descriptor, and returns it. */
+struct exported_memory references_export(uint64_t number, int descriptor);
 
 /* The memory number of an exported descriptor; 0 where it is unknown. */
 uint64_t references_exported(int descriptor);

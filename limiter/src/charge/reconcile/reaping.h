@@ -9,7 +9,8 @@
 
 /* Clears the charges of dead processes, and returns how many there were. The calling thread has `own_calls` calls open
  * (see reconcile.h). If there is a dead process, all cards are reconciled first, so that memory which it shared is
- * charged to the process that still has it. */
+ * charged to the process that still has it. Where that fails, the region's rows of exports say which memory that is; if
+ * some of it has no row, dead processes keep their charges until NVML answers. */
 unsigned reaping_now(struct region *region, unsigned own_calls);
 
 /* `reaping_now` for the view, with no call open, at most every 100 ms. Returns whether it was due. */

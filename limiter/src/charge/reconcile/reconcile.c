@@ -57,7 +57,8 @@ static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUI
 static bool reconcile_own_slot(const struct nvml_snapshot *snapshot, uint64_t nvml_bytes) {
     uint64_t bytes = nvml_bytes ? nvml_bytes : saturating_add(snapshot->pool_bytes, snapshot->device_bytes);
     int slot = snapshot->own_slot;
-    return account_reconcile(snapshot->region, slot, snapshot->card, bytes, snapshot->calls[slot], snapshot->own_calls);
+    return (nvml_bytes ? account_reconcile : account_reconcile_unlisted)(snapshot->region, slot, snapshot->card, bytes,
+                                                                         snapshot->calls[slot], snapshot->own_calls);
 }
 
 /* Another process for which NVML reports nothing keeps its charge: it may have no context, or be checkpointed from
@@ -98,6 +99,7 @@ static bool reconcile_other_slots(const struct nvml_snapshot *snapshot) {
     return is_done;
 }
 
+/* Orphaned memory is charged to the card until all its importers are measured, so then the others are measured too. */
 static bool apply_snapshot(const struct nvml_snapshot *snapshot, bool with_others) {
     uint64_t pool_bytes;
     HOLD_LOCK(LOCK_POOLS);
@@ -105,7 +107,7 @@ static bool apply_snapshot(const struct nvml_snapshot *snapshot, bool with_other
     HELD_REGION struct region *locked = region_hold(snapshot->region, REGION_LOCK_MS);
     if (!locked) return false;
     bool is_done = reconcile_self(snapshot, are_pools_unchanged);
-    if (with_others) reconcile_other_slots(snapshot);
+    if (with_others || account_has_orphaned_memory(locked, snapshot->card)) reconcile_other_slots(snapshot);
     return is_done;
 }
 
@@ -132,22 +134,32 @@ static bool apply_to_others(const struct nvml_snapshot *snapshot) {
     return locked && reconcile_other_slots(snapshot);
 }
 
-/* True if no snapshot can be taken, for then another try would not help. */
-static bool try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
+enum others_result { OTHERS_DONE, OTHERS_BUSY, OTHERS_UNKNOWN };
+
+static enum others_result try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_snapshot snapshot;
-    if (!take_snapshot(&snapshot, uuid, 0)) return true;
+    if (!take_snapshot(&snapshot, uuid, 0)) return OTHERS_UNKNOWN;
     bool is_done = apply_to_others(&snapshot);
     nvml_usage_free(&snapshot.usage);
-    return is_done;
+    return is_done ? OTHERS_DONE : OTHERS_BUSY;
 }
 
-void reconcile_others(void) {
+/* If no snapshot can be taken, another try would not help. */
+static bool reconcile_others_on(const uint8_t uuid[UUID_SIZE]) {
+    enum others_result result = OTHERS_BUSY;
+    for (int tries = 0; tries < TRIES && result == OTHERS_BUSY; tries++) {
+        if (tries > 0) system_sleep(PAUSE_NS);
+        result = try_reconcile_others(uuid);
+    }
+    return result == OTHERS_DONE;
+}
+
+bool reconcile_others(void) {
     const struct region *region = container_region();
+    bool are_all_done = region != NULL;
     for (int card = 0; region && card < REGION_CARDS; card++)
-        for (int tries = 0; tries < TRIES && account_has_card(region, card); tries++) {
-            if (try_reconcile_others(region->cards[card].uuid)) break;
-            system_sleep(PAUSE_NS);
-        }
+        if (account_has_card(region, card)) are_all_done &= reconcile_others_on(region->cards[card].uuid);
+    return are_all_done;
 }
 
 bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
@@ -162,10 +174,13 @@ bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     return reconcile_with_retries(uuid, own_calls, true);
 }
 
-void reconcile_every_card(unsigned own_calls) {
+bool reconcile_every_card(unsigned own_calls) {
     const struct region *region = container_region();
+    bool are_all_done = region != NULL;
     for (int card = 0; region && card < REGION_CARDS; card++)
-        if (account_has_card(region, card)) reconcile_with_retries(region->cards[card].uuid, own_calls, true);
+        if (account_has_card(region, card))
+            are_all_done &= reconcile_with_retries(region->cards[card].uuid, own_calls, true);
+    return are_all_done;
 }
 
 static struct cadence cadences[REGION_CARDS]; /* by the region's row */

@@ -12,8 +12,9 @@
 
 #include "region/region.h"
 
-/* Reconciles this process on a card. Tries up to 5 times, within 40 ms. False if no try succeeded: NVML is missing or
- * not trusted, or other threads always had calls open. */
+/* Reconciles this process on a card, and the others where orphaned memory (region/memory_exports.h) is charged to the
+ * card: NVML counts it for one of them. Tries up to 5 times, within 40 ms. False if no try succeeded: NVML is missing
+ * or not trusted, or other threads always had calls open. */
 bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
 /* Reconciles this process on a card with a single try, for callers that can leave it to a later one. */
@@ -23,12 +24,11 @@ bool reconcile_once(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
  * this process was reconciled. */
 bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
-/* Reconciles every other process on every card. Called before this process releases memory that others may have open,
- * so that it is charged to them first. */
-void reconcile_others(void);
+/* Reconciles every other process on every card. Returns whether all could be reconciled. */
+bool reconcile_others(void);
 
-/* `reconcile_all` on every card that the container uses. */
-void reconcile_every_card(unsigned own_calls);
+/* `reconcile_all` on every card that the container uses. Returns whether this process was reconciled on all. */
+bool reconcile_every_card(unsigned own_calls);
 
 /* Reconciles this process, and with `with_others` every other one, with a single try if one is due: 10 ms after the
  * last, up to 100 ms while tries find nothing new, and never more than 0.5 % of the time. Returns whether a try was

@@ -3,7 +3,7 @@
 #include "container/container.h"
 
 void release_apply_deferred(struct region *region, int slot) {
-    pending_pool_ends_apply(region, slot);
+    pending_export_ends_apply(region, slot);
     deferred_updates_apply(region, slot);
 }
 
@@ -28,7 +28,7 @@ void release_managed(int card, uint64_t bytes) {
     release_update(UPDATE_RELEASE, card, bytes);
 }
 
-void release_shared_pool(struct pending_pool_end end) {
+void release_shared(struct pending_export_end end) {
     struct region *region = container_region();
-    if (region && pending_pool_ends_add(end)) apply_now(region);
+    if (region && pending_export_ends_add(end)) apply_now(region);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "charge/release/deferred_updates.h"
-#include "region/pending_pool_ends.h"
+#include "region/pending_export_ends.h"
 #include "region/region.h"
 
 /* Makes an update of `bytes` on a card (the region's row; -1 does nothing). The caller holds no lock. */
@@ -18,9 +18,10 @@ void release_charge(int card, uint64_t bytes);
 /* Releases `bytes` that are marked as managed memory, with the mark. The caller holds no lock. */
 void release_managed(int card, uint64_t bytes);
 
-/* Releases the charge of a pool that was shared and ends its rows in the region at the same moment, so that memory
- * which others still have is never uncharged (region/pool_exports.h). The caller holds no lock. */
-void release_shared_pool(struct pending_pool_end end);
+/* Releases the charge of memory that was shared and ends its rows in the region at the same moment, so that memory
+ * which others still have is always charged (region/pool_exports.h, region/memory_exports.h). The caller holds no lock.
+ */
+void release_shared(struct pending_export_end end);
 
 /* Applies deferred releases. `slot` is this process's. The caller holds LOCK_REGION. */
 void release_apply_deferred(struct region *region, int slot);

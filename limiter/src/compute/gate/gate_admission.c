@@ -34,6 +34,7 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
                           uint64_t now) {
     if (slot->is_sampled) {
         gate->turn_sample.key = launch->key;
+        gate->turn_sample.is_in_driver = true;
         gate->turn_sample.is_early = early_launches_are_any(&gate->turn.early);
     }
     gate->turn_sample.is_chosen |= slot->is_sampled;

@@ -158,13 +158,14 @@ static void end_turn(struct gate *gate, enum verdict verdict, uint64_t need) {
         conclude(gate, GATE_WORK_STAYS);
 }
 
-/* No event of the turn is touched, so launches may stay in the driver. */
+/* Launches may stay in the driver: the events of one that is timed alone are not touched before it has left. */
 static void charge_joint_turn(struct gate *gate) {
+    bool is_sample_over = !gate->turn_sample.is_in_driver;
     {
         RELEASE_GATE(gate);
-        gate_turns_charge_joint(gate);
+        gate_turns_charge_joint(gate, is_sample_over);
     }
-    gate_turns_draw_sample(gate);
+    if (is_sample_over) gate_turns_draw_sample(gate);
     conclude(gate, GATE_TURN_GOES_ON);
 }
 
@@ -369,8 +370,9 @@ void gate_drive_admit(struct gate *gate, struct queued_launch *launch, struct la
     if (verdict != VERDICT_FITS) wait_for_admission(gate, launch, slot, verdict);
 }
 
-void gate_drive_note_left_driver(struct gate *gate) {
+void gate_drive_note_left_driver(struct gate *gate, bool is_sampled) {
     HOLD_GATE(gate);
+    if (is_sampled) gate->turn_sample.is_in_driver = false;
     note_left_driver(gate);
 }
 

@@ -10,8 +10,8 @@
  * turn or into the queue; never fails. Takes the locks of turn_request.h. */
 void gate_drive_admit(struct gate *gate, struct queued_launch *launch, struct launch_slot *slot);
 
-/* An admitted launch has left the driver. */
-void gate_drive_note_left_driver(struct gate *gate);
+/* Notes that an admitted launch has left the driver. `is_sampled`: this launch is timed alone. */
+void gate_drive_note_left_driver(struct gate *gate, bool is_sampled);
 
 /* Learns from the sample that slot->reads_sample announced, if the card has passed it. */
 void gate_drive_read_sample(struct gate *gate);

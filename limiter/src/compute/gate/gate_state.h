@@ -18,11 +18,12 @@
 
 /* Which launch of a turn is timed alone. */
 struct turn_sample {
-    bool is_chosen;  /* a launch of this turn is timed alone */
-    uint64_t key;    /* its estimates key */
-    bool is_early;   /* it was admitted early (early_launches.h) */
-    unsigned index;  /* which launch of the turn it is, unless one without an estimate comes before */
-    uint32_t random; /* state of the generator that draws `index` */
+    bool is_chosen;    /* a launch of this turn is timed alone */
+    bool is_in_driver; /* it has not left the driver: its thread still writes its events */
+    uint64_t key;      /* its estimates key */
+    bool is_early;     /* it was admitted early (early_launches.h) */
+    unsigned index;    /* which launch of the turn it is, unless one without an estimate comes before */
+    uint32_t random;   /* state of the generator that draws `index` */
 };
 
 /* A turn that is over for launches, and is to be measured when its work has drained. */

@@ -129,7 +129,6 @@ static void note_joint_end(struct gate *gate) {
     gate->host.has_left_gap = false;
     joint_pass_close(&gate->joint_pass);
     gate_turns_count_passed(gate, clock_now());
-    gate_measure_learn_beside(gate);
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
 }
 
@@ -140,15 +139,19 @@ bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict)
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED;
 }
 
-void gate_turns_charge_joint(struct gate *gate) {
+void gate_turns_charge_joint(struct gate *gate, bool is_sample_over) {
     gate_measure_collect(gate);
     note_joint_end(gate);
-    turn_events_end_sample(gate_events(gate));
+    if (is_sample_over) {
+        gate_measure_learn_beside(gate);
+        turn_events_end_sample(gate_events(gate));
+    }
     turn_request_charge(&gate->request, turn_renew(&gate->turn, clock_now()));
 }
 
 static void end_joint_turn(struct gate *gate, bool is_kept) {
     note_joint_end(gate);
+    gate_measure_learn_beside(gate);
     give_back(gate, is_kept);
     turn_request_end(&gate->request, turn_uncharged(&gate->turn));
     turn_events_reset(gate_events(gate));

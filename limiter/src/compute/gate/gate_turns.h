@@ -20,9 +20,9 @@ bool gate_turns_end(struct gate *gate, enum verdict verdict, uint64_t need);
  * LOCK_GATE. */
 bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict);
 
-/* Charges such a turn. Waits for the turn that was set aside, if there is one. The caller owns the gate, and holds no
- * lock. */
-void gate_turns_charge_joint(struct gate *gate);
+/* Charges such a turn, and learns from the launch that was timed alone, if that has left the driver (`is_sample_over`).
+ * Waits for the turn that was set aside, if there is one. The caller owns the gate, and holds no lock. */
+void gate_turns_charge_joint(struct gate *gate, bool is_sample_over);
 
 /* Adds the launches that have passed without the gate's lock (joint_pass.h) to the turn. The caller holds LOCK_GATE, or
  * owns the gate. */

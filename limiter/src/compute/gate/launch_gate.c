@@ -38,6 +38,6 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
 void launch_gate_leave(const struct launch_pass *pass) {
     if (!pass->gate) return;
     turn_events_after_launch(&pass->slot);
-    gate_drive_note_left_driver(pass->gate);
+    gate_drive_note_left_driver(pass->gate, pass->slot.is_sampled);
     LIBC(pthread_setcancelstate)(pass->cancel_state, NULL);
 }

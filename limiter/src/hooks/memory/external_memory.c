@@ -1,6 +1,6 @@
-/* Wrappers of external memory. What importing another API's memory takes is measured. Memory that this process made
- * with cuMemCreate and exported as a descriptor is charged already; importing it adds references: the imported object,
- * and each buffer and array mapped from it. */
+/* Wrappers of external memory. What importing another API's memory takes is measured. Memory that a process of the
+ * container made with cuMemCreate and exported as a descriptor is charged already; importing it adds references: the
+ * imported object, and each buffer and array mapped from it. */
 #include "hooks/memory/external_memory.h"
 
 #include "books/physical/bindings.h"
@@ -10,13 +10,28 @@
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
+#include "hooks/memory/physical_imports.h"
 #include "hooks/memory/virtual_memory.h"
 
 static bool is_used; /* an import of this process's own memory was recorded; relaxed atomic, never reset */
 
+static bool is_limited_descriptor(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
+    return handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && container_is_limited();
+}
+
+/* Memory that another process of the container has exported is charged as an import of it. */
+static uint64_t hold_foreign(int descriptor) {
+    struct region_memory_export row;
+    enum join_state joined = physical_imports_join(descriptor, &row);
+    if (joined == IMPORT_UNKNOWN || joined == IMPORT_LOCKED) return 0;
+    struct physical_memory foreign = {.card = (int)row.card, .bytes = row.bytes, .group = row.group};
+    return physical_memory_hold_foreign(foreign);
+}
+
 static uint64_t hold_described_memory(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
-    bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && container_is_limited();
-    return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
+    if (!is_limited_descriptor(handle)) return 0;
+    uint64_t number = physical_memory_hold_imported(handle->handle.fd);
+    return number ? number : hold_foreign(handle->handle.fd);
 }
 
 /* Lets `owner` take over a reference to the physical memory of that number (books/physical/physical_memory.h); 0: none.

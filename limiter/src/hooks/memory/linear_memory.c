@@ -1,6 +1,5 @@
 /* Wrappers of the functions that allocate and free linear memory. A NULL output pointer is passed on to the driver,
  * which reports it. */
-#include "books/pointers/ipc_exports.h"
 #include "books/pointers/pointers.h"
 #include "books/pools/current_pools.h"
 #include "books/pools/exports.h"
@@ -8,13 +7,13 @@
 #include "books/pools/pool_guard.h"
 #include "books/pools/pools.h"
 #include "books/pools/recent_allocations.h"
-#include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "charge/reserve/attempt.h"
 #include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/external_memory.h"
+#include "hooks/memory/ipc.h"
 #include "hooks/memory/spill.h"
 #include "hooks/pools/pool_charge.h"
 
@@ -124,8 +123,10 @@ static inline bool take_charge(CUdeviceptr pointer, struct pointer_charge *charg
 
 static void release(CUdeviceptr pointer, struct pointer_charge charge, CUresult result) {
     if (result != CUDA_SUCCESS) charge.bytes = pointers_put_back(pointer, &charge);
-    if (result == CUDA_SUCCESS && charge.bytes && ipc_exports_remove(pointer)) reconcile_others();
-    if (charge.bytes) (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
+    if (result == CUDA_SUCCESS)
+        ipc_release(pointer, charge);
+    else if (charge.bytes)
+        (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
 }
 
 /* After the driver's call that freed a charged pointer, which charge_begin_call was called before. */

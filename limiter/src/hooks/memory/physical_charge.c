@@ -3,16 +3,34 @@
 #include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "charge/reserve/charge.h"
+#include "container/container.h"
+#include "hooks/memory/memory_export_rows.h"
 
-/* Memory that another process may still hold is charged there before it is released here; for a pool's memory, both
- * happen in the same hold of LOCK_REGION. */
+static void end_import(struct physical_memory change) {
+    memory_export_rows_drop(change.group);
+    reconcile_once(container_region()->cards[change.card].uuid, 1);
+}
+
+static void end_pool(struct physical_memory change) {
+    release_shared((struct pending_export_end){change.pool, change.card, change.bytes, change.bytes, 0, END_OF_POOL});
+}
+
+static void end_export(struct physical_memory change) {
+    uint64_t group = memory_export_rows_physical_group(change.exported);
+    memory_export_rows_end(group, change.card, change.bytes, change.was_hidden ? change.bytes : 0);
+}
+
+/* Memory that another process may still hold is charged there, or to the card, in the same hold of LOCK_REGION in which
+ * it is released here. */
 static void release_freed(struct physical_memory change) {
-    if (change.pool) {
-        release_shared_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
-        return;
-    }
-    if (change.is_exported) reconcile_others();
-    (change.was_hidden ? release_managed : release_charge)(change.card, change.bytes);
+    if (change.group)
+        end_import(change);
+    else if (change.pool)
+        end_pool(change);
+    else if (change.exported)
+        end_export(change);
+    else
+        (change.was_hidden ? release_managed : release_charge)(change.card, change.bytes);
 }
 
 void physical_charge_apply(struct physical_memory change) {

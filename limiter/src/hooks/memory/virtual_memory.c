@@ -8,6 +8,7 @@
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
+#include "hooks/memory/physical_imports.h"
 
 /* Host memory is not charged, and invalid arguments are left to the driver. */
 static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAllocationProp *properties) {
@@ -66,16 +67,40 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
                                              CUmemAllocationHandleType type, unsigned long long flags) {
     CUresult result = REAL(cuMemExportToShareableHandle)(handle, memory, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && container_is_limited()) physical_memory_export(memory, *(int *)handle);
+    if (is_descriptor && container_is_limited()) physical_imports_export(memory, *(int *)handle);
     return result;
 }
 
-/* Memory of another process stays charged to that process; when it ends, NVML counts the memory for this one. */
+static void adopt(CUmemGenericAllocationHandle memory, const struct region_memory_export *row) {
+    struct physical_memory adopted = {.card = (int)row->card, .bytes = row->bytes, .group = row->group};
+    if (row->group) physical_memory_create(memory, adopted);
+}
+
+/* The row is added before the driver's call, so that the memory is charged if its exporter ends meanwhile. */
+static CUresult import_foreign(CUmemGenericAllocationHandle *memory, void *handle, CUmemAllocationHandleType type) {
+    struct region_memory_export row = {0};
+    int call_slot = charge_begin_call();
+    enum join_state joined = physical_imports_join((int)(intptr_t)handle, &row);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (joined != IMPORT_LOCKED) {
+        result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
+        physical_imports_finish(joined, &row, result);
+    }
+    if (result == CUDA_SUCCESS && joined != IMPORT_UNKNOWN) adopt(*memory, &row);
+    charge_end_call(call_slot);
+    return result;
+}
+
+/* Memory of another process stays charged to that process, and after its end to the card, until NVML counts it for this
+ * one (region/memory_exports.h). */
 EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *handle,
                                                CUmemAllocationHandleType type) {
+    bool is_descriptor = memory && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && container_is_limited();
+    if (!is_descriptor) return REAL(cuMemImportFromShareableHandle)(memory, handle, type);
+    int descriptor = (int)(intptr_t)handle;
+    if (!physical_memory_is_exported(descriptor)) return import_foreign(memory, handle, type);
     CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
-    bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && container_is_limited()) physical_memory_import(*memory, (int)(intptr_t)handle);
+    if (result == CUDA_SUCCESS) physical_memory_import(*memory, descriptor);
     return result;
 }
 

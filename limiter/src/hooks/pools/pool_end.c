@@ -6,20 +6,22 @@
 
 /* An imported pool is not counted by what it has reserved: its charge is that of pointers without a row in the
  * region. */
-static struct pending_pool_end pending_end(const struct pool *pool, struct shared_pool shared) {
-    if (!pool->is_counted) return (struct pending_pool_end){shared.id, shared.card, shared.charged, shared.charged, 0};
+static struct pending_export_end pending_end(const struct pool *pool, struct shared_pool shared) {
+    if (!pool->is_counted)
+        return (struct pending_export_end){shared.id, shared.card, shared.charged, shared.charged, 0, END_OF_POOL};
     uint64_t managed = pool->lost_charged + (pool->is_managed ? pool->charged : 0);
-    return (struct pending_pool_end){shared.id, pool->card, pool->charged + pool->lost_charged, managed, 0};
+    return (struct pending_export_end){shared.id, pool->card, pool->charged + pool->lost_charged,
+                                       managed,   0,          END_OF_POOL};
 }
 
 /* Memory that an open descriptor still holds stays charged to this process (`kept`), and the pool's rows stay with it
  * until the descriptor is closed. */
 static void end_shared(const struct pool *pool, struct shared_pool shared) {
-    struct pending_pool_end end = pending_end(pool, shared);
+    struct pending_export_end end = pending_end(pool, shared);
     struct physical_memory remaining = physical_memory_end_pool(shared.id, end.card, exports_bytes(shared.id));
     if (remaining.state == MEMORY_HIDDEN) end.kept = remaining.bytes;
     exports_end_pool(shared.id);
-    release_shared_pool(end);
+    release_shared(end);
 }
 
 void pool_end(const struct pool *pool, struct shared_pool shared) {

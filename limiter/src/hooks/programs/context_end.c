@@ -5,12 +5,12 @@
 #include "books/pointers/pointers.h"
 #include "charge/measure/local_memory.h"
 #include "charge/reconcile/reconcile.h"
-#include "charge/release/release.h"
 #include "charge/reserve/charge.h"
 #include "compute/gate/gate_teardown.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"
+#include "hooks/memory/ipc.h"
 
 int context_end_device(CUcontext context) {
     CUdevice device = -1;
@@ -31,8 +31,7 @@ static bool is_freed(CUdeviceptr pointer) {
 
 static void release_pointer(CUdeviceptr pointer) {
     struct pointer_charge charge;
-    if (!pointers_take(pointer, &charge) || !charge.bytes) return;
-    (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
+    if (pointers_take(pointer, &charge)) ipc_release(pointer, charge);
 }
 
 static void release_freed_pointers(void) {
@@ -62,6 +61,7 @@ struct context_end context_end_begin(int device, CUcontext context) {
 void context_end_finish(const struct context_end *end, bool has_ended) {
     if (!has_ended) queue_page_restore(&end->pages);
     if (has_ended) release_freed_pointers();
+    if (has_ended) ipc_end_imports(is_freed);
     if (has_ended) graph_memory_correct(-1, false);
     charge_end_call(end->call_slot);
     if (has_ended) reconcile_device(end->device);

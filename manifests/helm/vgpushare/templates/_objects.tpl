@@ -77,7 +77,8 @@ without an Event, so what cannot work is refused.
 {{- $template := .workload.spec.template -}}{{- $pod := $template.spec -}}
 {{- $own := $template.metadata.labels -}}
 {{- $_ := set $template.metadata "labels" (merge (dict) $own $root.Values.podLabels) -}}
-{{- $_ := set $template.metadata "annotations" (merge (dict) $values.podAnnotations $template.metadata.annotations) -}}
+{{- $annotations := merge (dict) $values.podAnnotations ($template.metadata.annotations | default dict) -}}
+{{- if $annotations -}}{{- $_ := set $template.metadata "annotations" $annotations -}}{{- end -}}
 {{- $_ := set $pod "serviceAccountName" .account.name -}}
 {{- $_ := set $pod "priorityClassName" $values.priorityClassName -}}
 {{- if $values.nodeSelector -}}{{- $_ := set $pod "nodeSelector" $values.nodeSelector -}}{{- else -}}{{- $_ := unset $pod "nodeSelector" -}}{{- end -}}
@@ -106,6 +107,28 @@ without an Event, so what cannot work is refused.
 {{- if ne .root.Release.Namespace "vgpu-system" -}}{{- $args = append $args (printf "--namespace=%s" .root.Release.Namespace) -}}{{- end -}}
 {{- $_ := set .container "args" $args -}}
 {{- if .values.env -}}{{- $_ := set .container "env" (concat (.container.env | default list) .values.env) -}}{{- end -}}
+{{- end -}}
+
+{{/*
+Puts a part's extraVolumes into its pod, in place of those with the same name, and its extraVolumeMounts into its container.
+The container's user may write them (fsGroup). Arguments: pod, container, values. Returns nothing.
+*/}}
+{{- define "vgpushare.volumes" -}}
+{{- $extra := .values.extraVolumes -}}
+{{- if $extra -}}
+{{- $names := list -}}{{- range $extra -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $kept := list -}}
+{{- range .pod.volumes -}}{{- if not (has .name $names) -}}{{- $kept = append $kept . -}}{{- end -}}{{- end -}}
+{{- $_ := set .pod "volumes" (concat $kept $extra) -}}
+{{- $_ := set .pod.securityContext "fsGroup" .pod.securityContext.runAsGroup -}}
+{{- end -}}
+{{- $_ := set .container "volumeMounts" (concat .container.volumeMounts .values.extraVolumeMounts) -}}
+{{- end -}}
+
+{{/* What the cluster's own kube-scheduler needs in its configuration: that of the second one without what is its own. */}}
+{{- define "vgpushare.clusterSchedulerConfig" -}}
+{{- $config := .Files.Get "files/base/scheduler-config.yaml" | fromYaml -}}
+{{- pick $config "percentageOfNodesToScore" "extenders" | toYaml -}}
 {{- end -}}
 
 {{/* The name of the kube-scheduler's configuration: another content has another name, so that the pods change with it. */}}

@@ -16,7 +16,7 @@ static CUresult synchronize(CUcontext context) {
     CUdevice device = context->device;
     context_await(context);
     pools_trim(device);
-    return CUDA_SUCCESS;
+    return driver_state();
 }
 
 EXPORT CUresult cuCtxSynchronize(void) {

@@ -64,6 +64,44 @@ def test_a_list_of_one_namespace_says_so_unless_it_was_asked_for(server: Server,
     assert (code, "none: not found in namespace default" in output) == (3, True), output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("explain", "A B"), "'A B' is no name of a pod"),
+        (("explain", ""), "'' is no name of a pod"),
+        (("explain", "-n", "default/x", "train"), "'default/x' is no name of a namespace"),
+        (("explain", "a/b/c"), "'a/b' is no name of a namespace"),
+        (("describe", "pod", "A B"), "'A B' is no name of a pod"),
+        (("describe", "node", "a/b"), "'a/b' is no name of a node"),
+        (("describe", "gpu", ""), "an empty name of a card: give a UUID or NODE/INDEX"),
+    ],
+)
+def test_what_can_be_no_name_is_wrong_usage(server: Server, arguments: tuple[str, ...], said: str) -> None:
+    assert run(*arguments, "--server", server.url) == (2, f"vgpu {arguments[0]}: {said}\n")
+
+
+def test_a_pod_is_described_by_its_namespace_and_name(server: Server) -> None:
+    for arguments in (("train",), ("default/train",), ("pod/default/train",)):
+        assert run("describe", "pod", *arguments, "--server", server.url)[0] == 0
+
+
+def test_a_server_that_is_not_the_admin_rest_is_told_apart_from_a_missing_object(server: Server) -> None:
+    server.answers["GET /api/v1/gpus"] = (404, "Not Found")  # the extender's port for kube-scheduler
+    code, output = run("get", "gpus", "--server", server.url)
+    said = f"{server.url} is not the admin REST: it answers 404 Not Found. The admin REST has port 9871; see --server"
+    assert (code, output) == (5, f"vgpu get: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"), [(("gpus", "node-1/0"), "GPU-00000000-aaaa"), (("nodes", "node-1"), "node-1")]
+)
+def test_a_name_that_is_missing_beside_one_that_is_found_is_named(
+    server: Server, names: tuple[str, ...], found: str
+) -> None:
+    code, output = run("get", *names, "none", "-o", "wide", "--server", server.url)
+    assert (code, found in output, output.splitlines()[-1]) == (3, True, "vgpu get: none: not found"), output
+
+
 def test_a_token_of_a_credential_plugin(server: Server, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     plugin.write_text('#!/bin/sh\necho "{\\"status\\": {\\"token\\": \\"from-$NAME\\"}}"\n')

@@ -21,7 +21,7 @@ TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}, "annotations": {"
 
 def read(folder: Path, *documents: Any) -> list[dict[str, Any]]:
     (folder / "f.yaml").write_text(yaml.safe_dump_all(documents))
-    return manifests.read([folder / "f.yaml"], "mine")
+    return manifests.read([folder / "f.yaml"], "mine", 1000)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,8 @@ def read(folder: Path, *documents: Any) -> list[dict[str, Any]]:
         ("StatefulSet", {"template": TEMPLATE}, 1),
         ("Job", {"parallelism": 4, "template": TEMPLATE}, 4),
         ("CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}, 1),
-        ("Deployment", {"replicas": -1, "template": TEMPLATE}, 1),
+        ("Deployment", {"replicas": 0, "template": TEMPLATE}, 1),
+        ("Deployment", {"replicas": None, "template": TEMPLATE}, 1),
     ],
 )
 def test_controllers(tmp_path: Path, kind: str, spec: dict[str, Any], count: int) -> None:
@@ -39,6 +40,30 @@ def test_controllers(tmp_path: Path, kind: str, spec: dict[str, Any], count: int
     assert entry["count"] == count
     assert entry["pod"]["metadata"] == {"name": "c", "namespace": "n", "annotations": {"x": "y"}, "labels": {"a": "b"}}
     assert entry["pod"]["spec"] == SPEC
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "said"),
+    [
+        ("Deployment", {"replicas": 100_000}, "spec.replicas: 100000 pods; one simulation places at most 1000"),
+        ("Job", {"parallelism": 1001}, "spec.parallelism: 1001 pods; one simulation places at most 1000"),
+        ("Deployment", {"replicas": -1}, "spec.replicas: '-1' is not a whole number"),
+        ("Deployment", {"replicas": "7"}, "spec.replicas: '7' is not a whole number"),
+        ("Deployment", {"replicas": True}, "spec.replicas: 'True' is not a whole number"),
+    ],
+)
+def test_a_number_of_pods_that_cannot_be_placed_names_its_field(
+    tmp_path: Path, kind: str, spec: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(CommandFailed) as failed:
+        read(tmp_path, {"kind": kind, "metadata": {"name": "c"}, "spec": {**spec, "template": TEMPLATE}})
+    assert (failed.value.code, str(failed.value)) == (2, f"-f: {tmp_path / 'f.yaml'}: {kind} c: {said}")
+
+
+def test_pods_of_several_documents_are_counted_together(tmp_path: Path) -> None:
+    many = {"kind": "Deployment", "metadata": {"name": "c"}, "spec": {"replicas": 600, "template": TEMPLATE}}
+    with pytest.raises(CommandFailed, match="1200 pods in all; one simulation places at most 1000"):
+        read(tmp_path, many, many)
 
 
 def test_pods_lists_and_other_kinds(tmp_path: Path) -> None:
@@ -60,7 +85,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b" " * (manifests.MAX_SIZE + 1))
     for name in ("broken", "deep", "large", "none"):
         with pytest.raises(CommandFailed):
-            manifests.read([tmp_path / name], "mine")
+            manifests.read([tmp_path / name], "mine", 1000)
 
 
 def replaced(found: Any) -> Iterator[Any]:

@@ -55,6 +55,13 @@ def test_a_pod_that_cannot_be_watched_is_refused(server: Server, code: int, said
     assert failure.value.code == code
 
 
+def test_without_a_pod_of_the_device_plugin_the_command_on_the_node_is_named() -> None:
+    with pytest.raises(
+        CommandFailed, match=r"process of the node, as in `make cluster`.* --live team/train-0/ --state"
+    ):
+        pod_diagnosis.plugin_beside(Server(running()), POD, "vgpu-system")
+
+
 def test_names_are_read_with_and_without_a_namespace() -> None:
     assert PodAddress.parse("train-0", "team") == POD
     assert PodAddress.parse("team/train-0", "default") == POD

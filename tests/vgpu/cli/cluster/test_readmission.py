@@ -304,6 +304,30 @@ def test_a_later_run_names_the_manifests_that_an_earlier_run_left(server: RestSe
     assert (code, output) == (0, "no pod waits for the webhook\n")
 
 
+def test_only_the_named_pods_are_created_again(server: RestServer, tmp_path: Path) -> None:
+    waiting = [pod(name, gpu_mem="1024") for name in ("a", "b")]
+    server.answers["GET /api/v1/namespaces/team/pods"] = (200, {"items": waiting, "metadata": {}})
+    config = str(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    for name in ("b", "team/b", "pod/team/b"):
+        code, output = run("readmit", name, "--dry-run", "--kubeconfig", config, home=tmp_path)
+        assert (code, output) == (0, "pod/b (team) is not admitted\n")
+    code, output = run("readmit", "a", "none", "--kubeconfig", config, home=tmp_path)
+    assert (code, {method for method, *_ in server.requests}) == (3, {"GET"})
+    said = "pod team/none: does not exist, or does not wait for the webhook; see vgpu explain. Nothing was changed"
+    assert output == f"vgpu readmit: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(("-A", "a"), "-A: give it without POD"), (("A B",), "'A B' is no name of a pod")]
+)
+def test_names_that_readmit_does_not_take(
+    server: RestServer, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    config = str(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    code, output = run("readmit", *arguments, "--kubeconfig", config, home=tmp_path)
+    assert (code, server.requests, output.startswith(f"vgpu readmit: {said}")) == (2, [], True), output
+
+
 def test_signals_that_end_a_program_interrupt_like_ctrl_c() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), readmit_command.ended_like_ctrl_c():

@@ -83,6 +83,17 @@ def test_a_program_in_a_checkout_is_of_any_build_before_its_release(one: str, ot
     assert build_version.is_same_build(one, other) is build_version.is_same_build(other, one) is is_same
 
 
+def test_a_part_in_a_checkout_has_no_version_and_its_row_says_so(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = "0.2.0.dev20261130005320+g1a2b3c4d5e6f"
+    monkeypatch.setattr(vgpu, "__version__", built)
+    found = installed(webhook=build_version.image_tag(built), plugins=(built, "0.2.0.dev0"), admin="0.2.0.dev0")
+    code, output = asked(server, found)
+    noted = [line.split()[:2] for line in output.splitlines() if "run from a checkout: version unknown" in line]
+    assert (code, noted) == (0, [[part, "0.2.0.dev0"] for part in ("admin", "extender", "deviceplugin")])
+
+
 def test_a_digest_says_nothing_about_a_version(server: Server) -> None:
     code, output = asked(server, installed(webhook=f"sha256:{'0' * 64}"))
     assert (code, "skew" in output) == (0, False)

@@ -40,6 +40,15 @@ def test_numbers_as_a_table() -> None:
     assert output.splitlines()[-1].startswith("    vgpu.io/gpu-mem: 1")
 
 
+def test_a_type_that_nothing_says_is_named_as_assumed(tmp_path: Path) -> None:
+    said = "assumed: type: weights in fp32, since nothing says another; models are often served with --dtype bf16"
+    assert said in " ".join(run("--params", "8B", "--inference")[1].split())  # lines are as wide as the terminal
+    assert said.replace("served", "trained") in " ".join(run("--mlp", "784,10")[1].split())
+    assert "assumed: type" not in run("--params", "8B", "--inference", "--dtype", "fp32")[1]
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "torch_dtype": "float32"}')
+    assert "assumed: type" not in run(str(tmp_path))[1]
+
+
 def test_a_file_as_json(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "torch_dtype": "float16"}')
     code, output = run(str(tmp_path), "--inference", "--seq", "512", "-o", "json")
@@ -71,7 +80,11 @@ def test_a_hostile_file_writes_no_escape_sequences(tmp_path: Path) -> None:
         (["--mlp", "1,²"], "--mlp: '1,²' is not a list"),
         (["--mlp", "1,2", "--measure"], "--measure needs a command"),
         (["--params", "1e9", "--kv-heads", "5", "--heads", "16"], "--kv-heads: 5 does not divide 16 heads"),
-        (["model.bin"], "model.bin: No such file"),
+        (["model.bin"], "model.bin: No such file or directory; nothing is downloaded: give the folder"),
+        (["gpt2"], "gpt2: No such file or directory; nothing is downloaded: give the folder"),
+        (["m.onnx"], "m.onnx: No such file or directory; nothing is downloaded"),
+        (["m.safetensors"], "m.safetensors: No such file or directory; nothing is downloaded"),
+        (["long" * 100], "File name too long; nothing is downloaded"),
         (["/etc/hostname"], "/etc/hostname: not a folder, config.json"),
         (["--params", "nan"], "'nan' is not a number from 1 to"),
         (["--params", "7q"], "'7q' is not a number from 1 to"),
@@ -83,7 +96,7 @@ def test_a_hostile_file_writes_no_escape_sequences(tmp_path: Path) -> None:
         (["--mlp", "8,4", "--hidden", "8"], "--mlp: give it alone"),
         (["--mlp", "8,4", "--tensor-parallel", "2"], "--tensor-parallel: only known of transformers, not of MLP"),
         (["--mlp", "8,4", "--checkpointing"], "--checkpointing: only known of transformers, not of MLP"),
-        (["a.json"], "a.json: No such file"),
+        (["a.json"], "a.json: No such file or directory; nothing is downloaded"),
         (["meta-llama/Llama-3.1-8B"], "No such file or directory; nothing is downloaded: give the folder"),
         (["--params", "1e9", "--batch", "0"], "--batch"),
     ],

@@ -14,10 +14,12 @@ from limiter.host import Host
 from vgpu.cli import decimals, outcome
 from vgpu.cli.cluster import endpoint, options
 from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmission, saved_manifests
 from vgpu.cli.cluster.readmit.pod_replacement import Pod
 from vgpu.cli.cluster.rest import Rest
-from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
+from vgpu.cli.cluster.session import without_kind
+from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, CommandFailed
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
 
@@ -28,6 +30,10 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster("context", "kubeconfig")
     def readmit(
+        names: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="[POD]...", help="only these: NAME, or NAMESPACE/NAME (default: all that wait so)"),
+        ] = None,
         namespace: options.NamespaceOption = None,
         all_namespaces: options.AllNamespaces = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="list the pods, and change nothing")] = False,
@@ -50,7 +56,15 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
         place = None if all_namespaces else namespace or found.namespace
         folder = saved_manifests.folder(environment, home, found.endpoint.url)
         left = _say_what_is_left(folder, place)
-        pods = outcome.or_fail("readmit", lambda: readmission.waiting(api, place))
+        if names and all_namespaces:
+            outcome.fail("readmit: -A: give it without POD, or name pods as NAMESPACE/NAME", outcome.USAGE)
+
+        def wanted() -> list[Pod]:
+            if not names:
+                return readmission.waiting(api, place)
+            return _named(api, [PodAddress.parse(without_kind(name), place or "") for name in names])
+
+        pods = outcome.or_fail("readmit", wanted)
         if not pods and not left:
             typer.echo("no pod waits for the webhook", err=True)
         keep = partial(saved_manifests.kept, folder, say=partial(typer.echo, err=True))
@@ -62,6 +76,19 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
             failed = [pod for pod in pods if not _one(pod, (lambda _: "is not admitted") if dry_run else readmitted)]
         if failed or left:
             raise typer.Exit(ANSWER_IS_NO)
+
+
+def _named(api: Rest, addresses: list[PodAddress]) -> list[Pod]:
+    """Return the named pods. Raises CommandFailed where one does not wait for the webhook: then nothing is changed."""
+    listed = {
+        PodAddress(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod
+        for namespace in dict.fromkeys(address.namespace for address in addresses)
+        for pod in readmission.waiting(api, namespace)
+    }
+    if missing := [f"{address.namespace}/{address.name}" for address in addresses if address not in listed]:
+        why = "does not exist, or does not wait for the webhook; see vgpu explain"
+        raise CommandFailed(f"pod {', '.join(missing)}: {why}. Nothing was changed", NOT_FOUND)
+    return [listed[address] for address in dict.fromkeys(addresses)]
 
 
 def _say_what_is_left(folder: Path, namespace: str | None) -> bool:

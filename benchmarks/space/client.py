@@ -1,0 +1,112 @@
+"""A process that uses CUDA as it is told: `python -m benchmarks.space.client` reads a line, and answers with JSON.
+
+start [PERCENTAGE]   cuInit and a context, after setting the percentage of multiprocessors in its environment
+attribute N          the value of a device's attribute
+alloc MIB            the result of an allocation, which is kept
+spin US              the result of launching a kernel of that duration
+fault                the result of launching a kernel that writes to an address that does not exist
+sync                 the result of waiting for its work
+wait_value           the result of a stream's wait for a word of host memory that already has the value
+throughput US S      kernels done within S seconds, each waited for
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ctypes.c_void_p
+SPIN: Final = (
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin_{us}()\n{{\n.reg .u64 %t<3>;\n.reg .pred %p;\n"
+    "mov.u64 %t0, %globaltimer;\nAGAIN:\nmov.u64 %t1, %globaltimer;\nsub.u64 %t2, %t1, %t0;\n"
+    "setp.lt.u64 %p, %t2, {us}000;\n@%p bra AGAIN;\nret;\n}}\n"
+)
+FAULT: Final = (
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry fault_10()\n{\n.reg .u64 %a;\n.reg .u32 %v;\n"
+    "mov.u64 %a, 64;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
+)
+
+
+class CudaClient:
+    """CUDA in this process."""
+
+    def __init__(self) -> None:
+        self._cuda = ctypes.CDLL("libcuda.so.1")
+        self._context = P()
+        self._loaded: dict[str, P] = {}
+
+    def start(self, percentage: str = "") -> int:
+        """Make a context on the first device."""
+        if percentage:
+            os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = percentage
+        retain = self._cuda.cuDevicePrimaryCtxRetain
+        result = self._cuda.cuInit(0) or retain(ctypes.byref(self._context), 0)
+        return int(result or self._cuda.cuCtxSetCurrent(self._context))
+
+    def attribute(self, number: str) -> int:
+        """Return the value of an attribute, or the result less than 0."""
+        value = ctypes.c_int()
+        result = self._cuda.cuDeviceGetAttribute(ctypes.byref(value), int(number), 0)
+        return -result if result else value.value
+
+    def alloc(self, mib: str) -> int:
+        """Allocate memory."""
+        return int(self._cuda.cuMemAlloc_v2(ctypes.byref(P()), ctypes.c_size_t(int(mib) << 20)))
+
+    def spin(self, us: str) -> int:
+        """Launch a kernel."""
+        return self._launch(f"spin_{us}", SPIN.format(us=us))
+
+    def fault(self) -> int:
+        """Launch a kernel that faults."""
+        return self._launch("fault_10", FAULT)
+
+    def sync(self) -> int:
+        """Wait for all work."""
+        return int(self._cuda.cuCtxSynchronize())
+
+    def wait_value(self) -> int:
+        """Queue a wait on the default stream, for a value that memory has already; some drivers refuse such waits."""
+        host, address = P(), P()
+        result = self._cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(64), 2)
+        result = result or self._cuda.cuMemHostGetDevicePointer_v2(ctypes.byref(address), host, 0)
+        return int(result or self._cuda.cuStreamWaitValue32_v2(None, address, 0, 0))
+
+    def throughput(self, us: str, seconds: str) -> int:
+        """Count kernels that are done, each waited for."""
+        ends, count = time.monotonic() + float(seconds), 0
+        while time.monotonic() < ends and self.spin(us) == 0 and self.sync() == 0:
+            count += 1
+        return count
+
+    def _launch(self, name: str, text: str) -> int:
+        module, function = P(), self._loaded.get(name)
+        if function is None:
+            function = P()
+            result = self._cuda.cuModuleLoadData(ctypes.byref(module), text.encode())
+            result = result or self._cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
+            if result:
+                return int(result)
+            self._loaded[name] = function
+        return int(self._cuda.cuLaunchKernel(function, *[1] * 6, 0, None, None, None))
+
+
+def main() -> None:
+    """Carry out the lines of standard input."""
+    client = CudaClient()
+    calls: dict[str, Callable[..., int]] = {
+        name: getattr(client, name)
+        for name in ("start", "attribute", "alloc", "spin", "fault", "sync", "wait_value", "throughput")
+    }
+    for line in sys.stdin:
+        name, *arguments = line.split()
+        print(json.dumps(calls[name](*arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

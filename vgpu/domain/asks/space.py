@@ -1,0 +1,142 @@
+"""Groups in space: which containers of a card are to run at the same moment, under one MPS server (ADR 174). Pure.
+
+Not offered yet: admission refuses the policy `space`, and reads these annotations nowhere.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.domain import names, object_names
+from vgpu.domain.asks.policy import MemoryPolicy
+from vgpu.domain.asks.request import ContainerRequest
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
+from vgpu.domain.problem import Problem, clipped
+from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
+
+SPACE: Final = "space"  # the compute policy
+SPACE_GROUP: Final = f"{names.DOMAIN}/space-group"
+SM_PERCENTAGE: Final = f"{names.DOMAIN}/sm-percentage"
+MAX_CLIENTS: Final = 48  # processes that one MPS server serves, Volta to Hopper; placement counts containers
+SHARED: Final = "shared/"  # before the name of a group of the whole cluster
+FINGERPRINT_SIZE: Final = 16  # bytes
+
+_PERCENT: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SpaceGroup:
+    """A group of containers, on whichever cards they are.
+
+    Attributes:
+        namespace: whose group it is; empty for a group of the whole cluster.
+        name: a DNS label; empty for the group that a namespace has without naming one.
+    """
+
+    namespace: Namespace
+    name: str
+
+    @property
+    def fingerprint(self) -> bytes:
+        """16 bytes that name the group in files: groups that differ have different ones."""
+        return hashlib.sha256(f"{self.namespace}/{self.name}".encode()).digest()[:FINGERPRINT_SIZE]
+
+    @property
+    def directory(self) -> str:
+        """The name of the group's directory: 16 hex digits, because the path of a socket has 107 characters at most."""
+        return self.fingerprint.hex()[:16]
+
+    def __str__(self) -> str:
+        """Return `NAMESPACE/NAME`, without a name the namespace, and `*/NAME` of a group of the cluster."""
+        return f"{self.namespace or '*'}/{self.name}" if self.name else self.namespace
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceOptions:
+    """What a pod with the policy `space` says.
+
+    Attributes:
+        group: the pod's group.
+        sm_percentage: percent of a card's multiprocessors that each container may use at most; None: no cap.
+    """
+
+    group: SpaceGroup
+    sm_percentage: int | None = None
+
+
+def parse(namespace: Namespace, annotations: Mapping[str, str]) -> tuple[SpaceOptions | None, list[Problem]]:
+    """Read a pod's annotations: None where its policy is another one, or where they cannot be read."""
+    if annotations.get(names.COMPUTE_POLICY) != SPACE:
+        return None, [
+            Problem(_field(name), clipped(annotations[name]), f"needs {names.COMPUTE_POLICY}: {SPACE} too")
+            for name in (SPACE_GROUP, SM_PERCENTAGE)
+            if name in annotations
+        ]
+    problems: list[Problem] = []
+    group = _group(namespace, annotations.get(SPACE_GROUP), problems)
+    percentage = _percentage(annotations.get(SM_PERCENTAGE), problems)
+    return None if problems or group is None else SpaceOptions(group, percentage), problems
+
+
+def conflicts(containers: Iterable[ContainerRequest], memory_policy: MemoryPolicy | None) -> Iterator[Problem]:
+    """Yield what of a pod's request does not go with the policy `space`."""
+    for container in containers:
+        asked = "whole cards" if container.whole else f"{container.gpus} GPUs"
+        if container.whole or container.gpus > 1:
+            why = f"cannot be combined with {asked} in container {container.name}: a group is on one shared card"
+            yield Problem(_field(names.COMPUTE_POLICY), SPACE, why)
+    if memory_policy is MemoryPolicy.SPILL:
+        why = f"cannot be combined with {names.COMPUTE_POLICY}: {SPACE}: MPS serves no memory that moves to the host"
+        yield Problem(_field(names.MEMORY_POLICY), memory_policy, why)
+
+
+def may_use_shared(group: SpaceGroup, allowed: str | None) -> bool:
+    """Whether a pod may be in the group: `allowed` is the name in its namespace's label, None where it has none."""
+    return bool(group.namespace) or group.name == allowed
+
+
+def guarantee(cores_of_members: Iterable[int]) -> int:
+    """Return the percent of a card's time that is guaranteed to a group: what its members have, at most all."""
+    return min(sum(cores_of_members), FULL_CORES)
+
+
+def clients_left(members: int) -> int:
+    """Return how many more containers a group can have on a card that has `members` of it."""
+    return max(MAX_CLIENTS - members, 0)
+
+
+def percentage_of_process(cap: int | None, own: int | None, processes: int) -> int | None:
+    """Return the active thread percentage for a process that starts, None for no cap.
+
+    `cap` is its container's, `own` what the program's environment says, which counts only where it is lower.
+    `processes` are the container's living processes with this one, 1 or more: they divide the cap.
+    """
+    part = None if cap is None else max(cap // processes, 1)
+    return min((percent for percent in (part, own) if percent is not None), default=None)
+
+
+def _field(name: str) -> str:
+    return f"metadata.annotations[{name}]"
+
+
+def _group(namespace: Namespace, value: str | None, problems: list[Problem]) -> SpaceGroup | None:
+    if value is None:
+        return SpaceGroup(namespace, "")
+    name = value.removeprefix(SHARED)
+    if object_names.is_label(name):
+        return SpaceGroup(NO_NAMESPACE if value.startswith(SHARED) else namespace, name)
+    why = f"must be a DNS label of at most 63 characters, such as models, or {SHARED}NAME"
+    problems.append(Problem(_field(SPACE_GROUP), clipped(value), why))
+    return None
+
+
+def _percentage(value: str | None, problems: list[Problem]) -> int | None:
+    if value is None:
+        return None
+    if _PERCENT.fullmatch(value) and int(value) <= WHOLE_PERCENT:
+        return int(value)
+    why = f"must be a whole number of percent of a card's multiprocessors, 1 to {WHOLE_PERCENT}"
+    problems.append(Problem(_field(SM_PERCENTAGE), clipped(value), why))
+    return None
