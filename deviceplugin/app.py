@@ -140,9 +140,10 @@ def build(
     )
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
-    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
+    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
-    publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, arbiter, clocks)
+    kernels = _KernelReports(reader, settings.evicting_reasons)
+    publisher = _publisher(node, reporter, watching, kernels, used, endpoints, heartbeat, spec, arbiter, clocks)
     return Plugin(
         node=node,
         health=card_health,
@@ -299,6 +300,7 @@ def _publisher(
     node: PluginNode,
     reporter: RefusalReporter,
     watching: ProcessWatch,
+    kernels: "_KernelReports",
     used: UsageReporter,
     endpoints: Collection[ResourceEndpoint],
     heartbeat: Heartbeat,
@@ -314,7 +316,12 @@ def _publisher(
         node.api,
         node.inventory,
         vgpu.__version__,
-        refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
+        refusals=lambda: [
+            *reporter.refusals(),
+            *watching.reports(),
+            *kernels.reader.kernel_reports(kernels.evicts),
+            *_of_unhealthy_cards(node),
+        ],
         usage=used.entries,
         card_use=used.card_entries,
         conditions=lambda: (
@@ -328,7 +335,16 @@ def _publisher(
         on_count=counted,
     )
     reporter.on_change = watching.on_change = heartbeat.on_change = used.on_change = publisher.wake
+    kernels.reader.on_change = publisher.wake
     return publisher
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelReports:
+    """Where the reports about kernels come from, and the reasons that evict pods."""
+
+    reader: MetricsReader
+    evicts: Collection[str]
 
 
 def _idle_warning(pods: NodePods, uid: PodUid) -> str:
