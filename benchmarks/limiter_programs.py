@@ -8,8 +8,9 @@ a graph that launches itself beside copies (skipped without nvcc).
 Each pair is measured alone, natively and with shares in the same command.
 delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour; compile: JAX
 compiles a training step; overdraft: programs that gain by such kernels what they can, for 30 s each. These three take
-less than 4 minutes together, each is measured once.
-The parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
+less than 4 minutes together, each is measured once. long: kernels of 0.1, 0.7 and 3 s beside short ones, at three
+pairs of shares, 18 minutes; `--only "of 3 s"` for a part of them.
+The other parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
 """
 
 import argparse
@@ -57,7 +58,13 @@ def parts() -> dict[str, Callable[[str, float, int], Rows]]:
         name: lambda only, seconds, rounds, name=name: of_pairs(name, only, seconds, rounds)  # type: ignore[misc]
         for name in PAIRS
     }
-    return every | {"loads": of_loads, "delays": of_delays, "compile": of_compile, "overdraft": of_overdrafts}
+    return every | {
+        "loads": of_loads,
+        "delays": of_delays,
+        "compile": of_compile,
+        "overdraft": of_overdrafts,
+        "long": of_long,
+    }
 
 
 def of_pairs(part: str, only: str, seconds: float, rounds: int) -> Rows:
@@ -92,6 +99,11 @@ def of_delays(only: str, _seconds: float, rounds: int) -> Rows:
 def of_compile(_only: str, _seconds: float, _rounds: int) -> Rows:
     """Measure and print a compilation in JAX."""
     return printed("compile", compiles.measure("compile"))
+
+
+def of_long(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print long kernels beside short ones."""
+    return scenario.table([pair for pair in loads.long_kernels() if only in pair.name], rounds, has_head=False)
 
 
 def of_overdrafts(only: str, _seconds: float, rounds: int) -> Rows:

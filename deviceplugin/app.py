@@ -61,6 +61,7 @@ from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
 from vgpu.node.processes.process_watch import NodeKnowledge, Processes, ProcessWatch, ProcessWatchSettings
+from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter
@@ -118,7 +119,8 @@ def build(
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
     node_driver = _node_driver(settings, driver, environment or {})
     injection = _injection(settings, files, library, node_driver)
-    verbs = _verbs(node, injection, reporter, clocks, search_s)
+    groups = GroupMembership(files, clocks.monotonic)
+    verbs = _verbs(node, injection, groups, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
     folder = register_at or settings.device_plugins_dir
     endpoints = tuple(_endpoint(folder, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
@@ -131,15 +133,17 @@ def build(
         node.allocations,
         node.departed,
         files,
+        groups,
         library,
         synced=watch.synced,
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
-    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
+    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
-    publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, arbiter, clocks)
+    kernels = _KernelReports(reader, settings.evicting_reasons)
+    publisher = _publisher(node, reporter, watching, kernels, used, endpoints, heartbeat, spec, arbiter, clocks)
     return Plugin(
         node=node,
         health=card_health,
@@ -220,7 +224,12 @@ def _injection(settings: PluginSettings, files: StateFiles, library: str, node_d
 
 
 def _verbs(
-    node: PluginNode, injection: Injection, reporter: RefusalReporter, clocks: PluginClocks, search_s: float
+    node: PluginNode,
+    injection: Injection,
+    groups: GroupMembership,
+    reporter: RefusalReporter,
+    clocks: PluginClocks,
+    search_s: float,
 ) -> PluginVerbs:
     preferred = PreferredAllocation(node.pods, node.allocations, node.departed, node.api, node.pod_resources, search_s)
     recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
@@ -229,7 +238,7 @@ def _verbs(
     return PluginVerbs(
         preferred,
         Allocator(preferred, recorder, node.inventory, injection, node.allocated),
-        Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
+        Prover(holders, node.inventory, node.occupancy, writer, groups, reporter.refused),
     )
 
 
@@ -291,6 +300,7 @@ def _publisher(
     node: PluginNode,
     reporter: RefusalReporter,
     watching: ProcessWatch,
+    kernels: "_KernelReports",
     used: UsageReporter,
     endpoints: Collection[ResourceEndpoint],
     heartbeat: Heartbeat,
@@ -306,7 +316,12 @@ def _publisher(
         node.api,
         node.inventory,
         vgpu.__version__,
-        refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
+        refusals=lambda: [
+            *reporter.refusals(),
+            *watching.reports(),
+            *kernels.reader.kernel_reports(kernels.evicts),
+            *_of_unhealthy_cards(node),
+        ],
         usage=used.entries,
         card_use=used.card_entries,
         conditions=lambda: (
@@ -320,7 +335,16 @@ def _publisher(
         on_count=counted,
     )
     reporter.on_change = watching.on_change = heartbeat.on_change = used.on_change = publisher.wake
+    kernels.reader.on_change = publisher.wake
     return publisher
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelReports:
+    """Where the reports about kernels come from, and the reasons that evict pods."""
+
+    reader: MetricsReader
+    evicts: Collection[str]
 
 
 def _idle_warning(pods: NodePods, uid: PodUid) -> str:

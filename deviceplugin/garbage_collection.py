@@ -12,6 +12,7 @@ from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.space.membership import GroupMembership
 
 PERIOD_S: Final = 60.0
 LONGEST_STEP_S: Final = 5 * PERIOD_S  # between two collections, by the wall clock
@@ -67,6 +68,7 @@ class GarbageCollector:
         allocations: Allocations,
         departed: DepartedHolders,
         files: StateFiles,
+        groups: GroupMembership,
         library: str,
         *,
         synced: asyncio.Event,
@@ -78,6 +80,7 @@ class GarbageCollector:
         self._allocations = allocations
         self._departed = departed
         self._files = files
+        self._groups = groups
         self._library = library
         self._synced = synced
         self._wall_clock = wall_clock
@@ -108,6 +111,7 @@ class GarbageCollector:
         self._remove_torn(unread.torn)
         if not unread.foreign:
             every = self._allocations.all()
+            self._leave_groups({allocation.id for allocation in every})
             self._files.libraries.remove_others({allocation.library for allocation in every} | {self._library})
 
     def _remove_torn(self, torn: Collection[str]) -> None:
@@ -123,6 +127,13 @@ class GarbageCollector:
                 log.warning("allocation %s has no readable record: removed", allocation_id)
                 del self._torn_since[allocation_id]
                 self._remove(allocation_id)
+
+    def _leave_groups(self, allocations: Collection[str]) -> None:
+        """Let only these allocations be members of groups in space."""
+        try:
+            self._groups.keep(allocations)
+        except OSError:
+            log.exception("members of groups in space")
 
     def _remove(self, allocation_id: str) -> None:
         """Remove an allocation; where that fails, the next collection tries again."""

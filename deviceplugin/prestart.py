@@ -12,12 +12,15 @@ from deviceplugin.occupancy import Occupancy
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import ContainerName
+from vgpu.node.cards import device_ids
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers import guard, proof
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
+from vgpu.node.space.directories import GroupOnCard
+from vgpu.node.space.membership import GroupMembership
 
 Report = Callable[[BoundPod, ContainerRefusal], None]
 
@@ -26,12 +29,19 @@ class Prover:
     """Proves containers of this node. `report` is called with each refusal whose pod is known; it must not block."""
 
     def __init__(
-        self, holders: HolderLookup, inventory: Inventory, occupancy: Occupancy, writer: LimitsWriter, report: Report
+        self,
+        holders: HolderLookup,
+        inventory: Inventory,
+        occupancy: Occupancy,
+        writer: LimitsWriter,
+        groups: GroupMembership,
+        report: Report,
     ) -> None:
         self._holders = holders
         self._inventory = inventory
         self._occupancy = occupancy
         self._writer = writer
+        self._groups = groups
         self._report = report
 
     async def prove(self, resource: str, ids: frozenset[str]) -> ContainerRefusal | None:
@@ -39,7 +49,8 @@ class Prover:
         holding = await self._holders.find(resource, ids)
         if isinstance(holding, ContainerRefusal):
             return holding
-        refusal = await self._earlier_holder(resource, ids, holding) or self._admit(holding)
+        refusal = await self._earlier_holder(resource, ids, holding)
+        refusal = refusal or self._admit(holding) or await self._join(holding)
         if refusal is not None:
             self._report(holding.pod, refusal)
         return refusal
@@ -59,12 +70,30 @@ class Prover:
         containers = init_chains.members(pod, holding.chain, holding.listed)
         allocations = list(zip(holding.chain, containers, strict=True))
         refusal = (
-            self._mismatch(pod, assignment, allocations) or proof.covered_files(pod, containers) or self._no_room(pod)
+            self._mismatch(pod, assignment, allocations)
+            or proof.covered_files(pod, containers)
+            or proof.space_conflict(pod)
+            or self._no_room(pod)
         )
         if refusal is not None:
             return refusal
         try:
             self._writer.write(pod, assignment, allocations)
+        except (OSError, StateUnusable) as error:
+            return ContainerRefusal(NodeReason.FILES_FAILED, str(error))
+        return None
+
+    async def _join(self, holding: PodHolding) -> ContainerRefusal | None:
+        """Make the container, which has its limits, a member of its pod's group in space. It is created after this."""
+        pod = holding.pod
+        if pod.space is None:
+            return None
+        try:
+            for allocation in holding.chain:
+                (card,) = device_ids.by_gpu(allocation.ids)  # `proof.space_conflict` refuses others
+                if not await self._groups.join(allocation.id, GroupOnCard(card, pod.space.group.directory)):
+                    why = f"no MPS daemon serves group {pod.space.group} on card {card} yet: does vgpu-space run here?"
+                    return ContainerRefusal(NodeReason.SPACE_NOT_READY, why)
         except (OSError, StateUnusable) as error:
             return ContainerRefusal(NodeReason.FILES_FAILED, str(error))
         return None

@@ -101,6 +101,7 @@ def _mounts(allocation: str, files: StateFiles) -> tuple[Mount, ...]:
         Mount("/run/vgpu/region", files.region(allocation), read_only=False),
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
         Mount("/run/vgpu/notices", files.notices(allocation)),
+        Mount("/run/vgpu/space", files.space(allocation)),
         Mount(LIBRARY_IN_CONTAINER, files.library(allocation)),
         *(Mount(path, files.preload(allocation)) for path in container_paths.PRELOADS),
     )

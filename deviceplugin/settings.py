@@ -91,6 +91,11 @@ class PluginSettings(BaseSettings):
         "another file in place of the limits, more memory than the limit or the region says): report, or evict, as for "
         "uninvited",
     )
+    endless_kernels: Literal["report", "evict"] = Field(
+        "report",
+        description="what happens to pods with a kernel that does not end beside other containers: report, or evict, "
+        "which ends its process, as for uninvited",
+    )
     memory_tolerance_mib: int = Field(
         256,
         ge=16,
@@ -148,7 +153,10 @@ class PluginSettings(BaseSettings):
     def evicting_reasons(self) -> frozenset[str]:
         """The reasons of reports that ask for an eviction."""
         uninvited = {names.CARD_USED_WITHOUT_SHARE} if self.uninvited == "evict" else set()
-        return frozenset(uninvited | (names.WITHOUT_LIMITS if self.without_limits == "evict" else frozenset()))
+        endless = {names.ENDLESS_KERNEL} if self.endless_kernels == "evict" else set()
+        return frozenset(
+            uninvited | endless | (names.WITHOUT_LIMITS if self.without_limits == "evict" else frozenset())
+        )
 
     @property
     def allowed_commands(self) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ class ExtenderSettings(Listening):
     uninvited: Literal["report", "evict"] = Field(
         "report",
         description="whether device plugins may have pods evicted that use a card without a share of it, or without "
-        "the limits of their share: report or evict; pods of kube-system and of the Leases' namespace are never "
-        "evicted for that",
+        "the limits of their share, or with a kernel that does not end: report or evict; pods of kube-system and of "
+        "the Leases' namespace are never evicted for that",
     )
     idle: Literal["report", "act"] = Field(
         "act",

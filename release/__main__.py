@@ -12,7 +12,13 @@ from images import build, debian, failed_program
 from release import identity, notes, publish
 from release.identity import BuildIdentity
 
-_EXPECTED: Final = (debian.PackageError, build.IncompleteImage, identity.WrongTag, notes.MissingSection)
+_EXPECTED: Final = (
+    debian.PackageError,
+    build.IncompleteImage,
+    identity.WrongTag,
+    notes.MissingSection,
+    notes.UnassignedChanges,
+)
 
 
 def main() -> None:
@@ -51,6 +57,7 @@ def _write(arguments: argparse.Namespace) -> None:
     source = identity.of_build(os.environ)
     if not arguments.uncommitted and (problem := uncommitted(source)):
         sys.exit(f"release: {problem}; to try a release without, give --uncommitted")
+    _say(described(source))
     os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
     builder = build.Builder(build.CACHE, platform.machine(), arguments.mirror)
     publish.publish(arguments.out, source, builder, arguments.architecture, arguments.krew_url, _say)
@@ -64,6 +71,13 @@ def uncommitted(source: BuildIdentity) -> str:
     if source.is_changed:
         return "this checkout has changes, or new files, that are not committed (see git status): commit or remove them"
     return ""
+
+
+def described(source: BuildIdentity) -> str:
+    """Return which version is made, and why it is no release, such as a tag that is spelled in another way."""
+    release, _, later = source.version.partition(".dev")
+    why = f"no tag v{release} is on this commit" if source.commit and not source.is_changed else "this is no commit"
+    return f"version {source.version}" + (f", because {why}" if later else "")
 
 
 def _say(what: str) -> None:

@@ -6,12 +6,20 @@ They are read alone: a link to a file of the source becomes the file's name.
 import re
 from typing import Final
 
+from vgpu.domain import build_version
+
+UNRELEASED: Final = "Unreleased"
 _FILE_LINK: Final = re.compile(r"\[([^\]]+)\]\((?![a-z]+://)([^)\s#]*)[^)\s]*\)")
 _FILES: Final = """
 ## Files
 
 `SHA256SUMS` has the checksum of every file, `images.txt` the digest of every image. The `.cdx.json` files are the
 bills of materials of the images. The manifests are installed as their `README.md` says.
+
+Copy each image with all its architectures: one architecture alone has another digest, which neither
+`values-digests.yaml` nor the component `pinned-images` names.
+
+    skopeo copy --all oci-archive:vgpushare-webhook-{tag}.tar docker://REGISTRY/vgpushare-webhook:{tag}
 """
 
 
@@ -19,15 +27,33 @@ class MissingSection(Exception):
     """A document has no section that the notes need."""
 
 
+class UnassignedChanges(Exception):
+    """The changelog of a release has changes that belong to no version."""
+
+
 def of(changelog: str, version: str, manifests_readme: str) -> str:
     """Return the notes of a version.
 
-    A release has a section of its own in the changelog; any other version has the one of what is not released yet.
-    Raises MissingSection.
+    A release has a section of its own in the changelog, and nothing stands under Unreleased beside it; any other
+    version has the one of what is not released yet. Raises MissingSection and UnassignedChanges.
     """
-    changes = _section(changelog, "CHANGELOG.md", "Unreleased" if ".dev" in version else version)
+    is_release = ".dev" not in version
+    changes = _section(changelog, "CHANGELOG.md", version if is_release else UNRELEASED)
+    if is_release and _has_changes(changelog):
+        raise UnassignedChanges(
+            f"CHANGELOG.md has changes under {UNRELEASED}, which are in {version}: move them to its section"
+        )
     upgrade = _section(manifests_readme, "manifests/README.md", "Upgrade and roll back")
-    return f"# vgpushare {version}\n\n{changes}\n\n## Upgrade and roll back\n\n{upgrade}\n{_FILES}"
+    files = _FILES.format(tag=build_version.image_tag(version))
+    return f"# vgpushare {version}\n\n{changes}\n\n## Upgrade and roll back\n\n{upgrade}\n{files}"
+
+
+def _has_changes(changelog: str) -> bool:
+    try:
+        unreleased = _section(changelog, "CHANGELOG.md", UNRELEASED)
+    except MissingSection:
+        return False
+    return any(line.strip() and not line.startswith("#") for line in unreleased.splitlines())
 
 
 def _section(text: str, name: str, heading: str) -> str:

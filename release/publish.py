@@ -24,7 +24,7 @@ from release import archives, chart, krew, manifests, notes
 from release.identity import ROOT, BuildIdentity
 
 CHECKSUMS: Final = "SHA256SUMS"
-PINNED: Final = "overlays/pinned-images"
+PINNED: Final = "components/pinned-images"
 
 
 def publish(
@@ -37,7 +37,8 @@ def publish(
 ) -> None:
     """Write everything into `out`, which must be empty; `say` takes what is being made, for people.
 
-    Raises MissingSection before anything is written, and PackageError, IncompleteImage or CalledProcessError later.
+    Raises MissingSection or UnassignedChanges before anything is written, and PackageError, IncompleteImage or
+    CalledProcessError later.
     """
     noted = notes.of(_text("CHANGELOG.md"), source.version, _text("manifests/README.md"))
     out.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,10 @@ from vgpu.domain.identifiers import NodeName, PodUid
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 
-_DETECTED: Final = names.WITHOUT_LIMITS | {names.CARD_USED_WITHOUT_SHARE}  # by looking at processes: a setting decides
+_DETECTED: Final = names.WITHOUT_LIMITS | {  # by looking at processes: a setting decides
+    names.CARD_USED_WITHOUT_SHARE,
+    names.ENDLESS_KERNEL,
+}
 
 log = logging.getLogger(__name__)
 

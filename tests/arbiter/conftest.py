@@ -140,8 +140,12 @@ def node(idle_node: Node) -> Node:
 
 @pytest.fixture(scope="session")
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The arbiter's modules with every function exported."""
-    library = tmp_path_factory.mktemp("pure") / "libarbiter.so"
+    return compile_modules(tmp_path_factory.mktemp("pure"))
+
+
+def compile_modules(folder: Path) -> ctypes.CDLL:
+    """The arbiter's modules with every function exported, compiled into a folder."""
+    library = folder / "libarbiter.so"
     command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNSTARTED)]
     subprocess.run([*command, "-o", str(library)], check=True)
     return simulation.declare(ctypes.CDLL(str(library)))

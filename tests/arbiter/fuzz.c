@@ -90,7 +90,7 @@ static void run_and_check(struct history *history) {
     int turns = 0, joint = 0;
     if (next(3) == 0) note_random_uses(history);
     int tenant = schedule_run_tenant_to_check(history->schedule, history->now);
-    if (tenant != NOBODY) schedule_run_note_use(history->schedule, next(2) ? history->now + any() : any(), next(2) ? any() : 0, history->now);
+    if (tenant != NOBODY) schedule_run_note_use(history->schedule, next(2) ? history->now + any() : any(), next(2) ? any() : 0, next(2), history->now);
     uint64_t due = schedule_run(history->schedule, history->now);
     for (int i = 0; i < CLIENTS; i++) {
         if (history->clients[i] == NOBODY) continue;

@@ -28,6 +28,7 @@ GRACE: Final = MS
 IDLE_BEFORE_ARRIVAL: Final = 400 * US
 YIELD_CHECK_LEAD: Final = 200 * US
 BURST_CAP: Final = 10 * MS
+DEBT_MAX: Final = 60 * SECOND
 LONG_WAIT: Final = 50 * MS
 U64 = ctypes.c_uint64
 
@@ -65,11 +66,15 @@ class Tenant:
     used: int = 0
     busy_until: int = 0
     awaited_until: int = 0
+    is_waiting: bool = False
     clock_error: int = 0
     processes: list["Process"] = field(default_factory=list)
 
     def set_busy_until(self, drained: int) -> None:
         self.busy_until = max(0, drained + GRACE + self.clock_error)
+
+    def note_drained(self) -> None:
+        self.awaited_until = 0
 
 
 class World:
@@ -118,7 +123,8 @@ class World:
         if index >= 0:
             tenant = next(tenant for tenant in self.tenants if tenant.index == index)
             note = self.library.schedule_run_note_use
-            note(self.schedule, U64(tenant.busy_until), U64(tenant.awaited_until), U64(self.now))
+            awaited_until = U64(tenant.awaited_until)
+            note(self.schedule, U64(tenant.busy_until), awaited_until, tenant.is_waiting, U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
         if self.library.schedule_needs_heartbeat(self.schedule):
             due = min(due, self.now + 20 * MS)
@@ -181,6 +187,7 @@ class Process:
         self.page = ClientPage()
         self.turn = self.ended = 0
         self.spent = self.begun_at = self.done_at = self.until = 0
+        self.unmeasured = 0  # GPU time of an ended turn, which is charged when its work has drained
         self.free_at_error = 0  # when the turn began on the card, minus the time in the page
         self.drained = START  # when its launched work drains, by its own estimate
         self.tokens, self.refilled_at = BURST_CAP, world.now
@@ -217,10 +224,11 @@ class Process:
     def refill(self) -> int:
         """Refills the token bucket, which only a fixed share has, and returns its tokens."""
         if self.tenant.demand.policy != 0:
-            return BURST_CAP
+            return DEBT_MAX
         earned = (self.world.now - self.refilled_at) * self.tenant.demand.guarantee // 100
         self.keep_earned()
-        most = BURST_CAP + self.kept_tokens if self.spent == 0 else ANY  # a turn is charged at its end
+        is_charged = self.spent == self.unmeasured == 0
+        most = BURST_CAP + self.kept_tokens if is_charged else ANY
         self.tokens, self.refilled_at = min(most, self.tokens + earned), self.world.now
         return self.tokens
 
@@ -287,15 +295,20 @@ class Process:
         done = self.world.library.schedule_done
         done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), is_awaited, U64(self.world.now))
 
-    def end_turn(self) -> None:
-        self.tokens = self.refill() - self.spent
+    def measure(self) -> None:
+        """Charges the ended turn: its work has drained."""
+        self.tokens, self.unmeasured = self.refill() - self.unmeasured, 0
         self.kept_tokens = min(self.kept_tokens, max(0, self.tokens - BURST_CAP))
+
+    def end_turn(self) -> None:
+        self.unmeasured += self.spent
+        is_covered = self.refill() > self.unmeasured
         self.update_progress()
         rest = max(0, self.drained - self.world.now)
         turn, self.turn, self.ended, self.spent = self.turn, 0, self.turn or self.ended, 0
         if turn:
             self.send_done(turn, rest)
-        if self.has_work() and self.tokens > 0 and self.page.contended:
+        if self.has_work() and is_covered and self.page.contended:
             self.want()
         elif turn:
             self.world.run_schedule()
@@ -305,8 +318,11 @@ class Process:
             return
         if self.spent and self.is_over():
             self.end_turn()
-        if self.spent == 0 and self.refill() <= 0:
-            self.soon(self.world.now - self.tokens * 100 // self.tenant.demand.guarantee + US)
+        if self.unmeasured and self.done_at <= self.world.now:
+            self.measure()
+        missing = 0 if self.spent else self.unmeasured - self.refill()
+        if self.spent == 0 and missing >= 0:
+            self.soon(self.world.now + missing * 100 // self.tenant.demand.guarantee + US)
         elif not self.has_turn():
             if self.wanted_at is None:
                 self.want()
@@ -320,7 +336,7 @@ class Process:
         if self.turn and (self.page.turn != self.turn or self.page.yield_turn == self.turn):
             self.end_turn()
             return
-        if self.spent == 0 and self.done_at > self.world.now:  # the former turn is measured first
+        if self.unmeasured:  # the former turn is measured first
             self.soon(self.done_at)
             return
         if in_flight > depth:
@@ -385,6 +401,22 @@ class IntermittentLoad(Process):
         self.on, self.wanted_at = on, None
         if on:
             self.soon(self.world.now)
+
+
+class WaitingForEach(Process):
+    """A process that waits for each kernel, so that it sends DONE only when it launches the next one, after `GAP`."""
+
+    GAP = 20 * US
+    waits_until = 0
+
+    def has_work(self) -> bool:
+        return self.world.now >= self.waits_until
+
+    def launched(self, done_at: int) -> None:
+        self.waits_until = done_at + self.GAP
+        self.tenant.awaited_until = self.drained + self.kernel * 5 // 4 + MS // 2
+        self.world.at(done_at, self.tenant.note_drained)
+        self.world.at(self.waits_until, self.step)
 
 
 class FalseClient(Process):

@@ -116,18 +116,6 @@ def test_a_client_that_is_late_is_expected_no_longer(pure: ctypes.CDLL) -> None:
         assert pure.pause_predictor_next(ctypes.byref(predictor), U64(START + 8 * MS + late)) == expected
 
 
-@pytest.mark.parametrize(
-    ("cores", "long_cores", "kernel"),
-    [(30, 60, 700 * MS), (40, 50, 700 * MS), (20, 30, 700 * MS), (30, 60, 200 * MS), (30, 60, 100 * MS)],
-)
-def test_shares_hold_beside_kernels_of_0_7_s(make_world: MakeWorld, cores: int, long_cores: int, kernel: int) -> None:
-    world = make_world()
-    Process(world, world.tenant(demand(cores)), 500 * US)
-    Process(world, world.tenant(demand(long_cores)), kernel)
-    world.run(3 * SECOND)
-    assert world.shares(21 * SECOND) == pytest.approx((cores, long_cores), abs=2)
-
-
 def test_a_latency_sensitive_tenant_does_not_wait_for_a_long_kernel_that_its_neighbour_has_paid_for(
     make_world: MakeWorld,
 ) -> None:

@@ -125,6 +125,6 @@ def test_the_kustomization_has_every_file_that_is_made() -> None:
     assert {path.name for path in boards.FOLDER.iterdir()} == {f"{board.uid}.json" for board in boards.BOARDS}
 
 
-def test_the_overlay_of_the_operator_has_the_rules() -> None:
-    overlay = rules.FOLDER.parent / "overlays" / "prometheus-operator" / "kustomization.yaml"
-    assert "../../monitoring" in yaml.safe_load(overlay.read_text())["resources"]
+def test_the_component_of_the_operator_has_the_rules() -> None:
+    component = rules.FOLDER.parent / "components" / "prometheus-operator" / "kustomization.yaml"
+    assert "../../monitoring" in yaml.safe_load(component.read_text())["resources"]

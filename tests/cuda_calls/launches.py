@@ -139,6 +139,25 @@ def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
     return count * us / 1e6 / (time.monotonic() - begun)
 
 
+def steady_share(us: int, seconds: float, in_flight: int, skip_s: float) -> float:
+    """Share of the time from the end of the first kernel after `skip_s` to the end of the last one; NaN for one kernel.
+
+    `in_flight` kernels are launched ahead; with 1, each is waited for.
+    """
+    function, ends, count, begun = kernel(us), list[float](), 0, time.monotonic()
+    events = [_made("cuEventCreate", 0) for _ in range(in_flight)]
+    while time.monotonic() < begun + skip_s + seconds:
+        event = P(events[count % in_flight])
+        if count >= in_flight:
+            cuda.cuEventSynchronize(event)
+            ends.append(time.monotonic())
+        launch(function)
+        cuda.cuEventRecord(event, None)
+        count += 1
+    counted = [end for end in ends if end >= begun + skip_s]
+    return us / 1e6 * (len(counted) - 1) / (counted[-1] - counted[0]) if len(counted) > 1 else float("nan")
+
+
 def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
     """Seconds of each request: two kernels and a wait for them, started every `every_s`."""
     function, taken, due = kernel(us), list[float](), time.monotonic()

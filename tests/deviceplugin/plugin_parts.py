@@ -27,6 +27,7 @@ from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.space.membership import GroupMembership
 
 IDS = slices(0, 0, 1, 2, 3)
 
@@ -93,7 +94,12 @@ class PluginParts:
         self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)
         holders = HolderLookup(self.pods, self.allocations, self.server, self.pod_resources)
         writer = LimitsWriter(self.allocations, self.files)
-        self.prover = Prover(holders, self.inventory, self.occupancy, writer, self._report)
+        self.groups = GroupMembership(self.files, lambda: self.now, self._slept)
+        self.prover = Prover(holders, self.inventory, self.occupancy, writer, self.groups, self._report)
+
+    async def _slept(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
 
     def _allocated(self, allocated: Allocation) -> None:
         self.pod_resources.allocated(allocated.holder.key if allocated.holder else None, allocated.ids)

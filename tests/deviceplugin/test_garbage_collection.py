@@ -61,6 +61,7 @@ def collector_of(parts: PluginParts, synced: asyncio.Event) -> GarbageCollector:
         parts.allocations,
         parts.departed,
         parts.files,
+        parts.groups,
         parts.library,
         synced=synced,
         wall_clock=lambda: parts.now,

@@ -76,6 +76,7 @@ def test_only_the_region_is_mounted_writable(injection: Injection) -> None:
         "/run/vgpu/region": False,
         "/run/vgpu/arbiter": True,
         "/run/vgpu/notices": True,
+        "/run/vgpu/space": True,
         "/usr/local/vgpu/libvgpushare.so": True,
         "/etc/ld.so.preload": True,
         "/etc/ld-nix.so.preload": True,

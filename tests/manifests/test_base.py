@@ -27,6 +27,7 @@ from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.gpunode import card_reports, gpunode_status, refusal_reporter
 from vgpu.node.processes import finding_reports, sightings
+from vgpu.node.usage import kernel_reports
 from webhook.settings import WebhookSettings
 
 ROOT = Path(__file__).parents[2]
@@ -353,10 +354,9 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert gpunode_status.status_of(InventoryState(), 256, "0", []).keys() | {"conditions"} == status.keys()
     assert status["refusals"]["maxItems"] == refused.MAX_REFUSALS
-    assert (
-        sum((refusal_reporter.MAX_REPORTED, 2 * sightings.MAX_FINDINGS, card_reports.MAX_REPORTED))
-        == refused.MAX_REFUSALS
-    )
+    of_processes = 2 * sightings.MAX_FINDINGS + kernel_reports.MAX_REPORTED
+    reported = refusal_reporter.MAX_REPORTED + of_processes + card_reports.MAX_REPORTED
+    assert reported == refused.MAX_REFUSALS
     made = gpunode_status.conditions_of(InventoryState(), [], is_registered=True)
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,

@@ -12,13 +12,25 @@ import pytest
 import yaml
 
 from release import manifests
-from tests.manifests import chart
+from tests.manifests import chart, components
 from tests.manifests.chart import CHART
+from tests.manifests.components import overlay
 from tests.manifests.objects import MANIFESTS
 from vgpu.domain import names
 from vgpu.domain.json_types import JsonObject
 
 GOLDEN = Path(__file__).parent / "golden"
+VALUES: dict[str, dict[str, Any]] = {
+    "cert-manager": {"webhook": {"certificates": {"mode": "cert-manager"}}},
+    "cluster-scheduler": {"scheduler": {"mode": "cluster"}},
+    "without-toolkit": {"deviceplugin": {"toolkit": False}},
+    "prometheus-operator": {
+        "monitoring": {
+            "runbookUrl": "https://example.invalid/vgpushare/docs/runbook.md",
+            **{part: {"enabled": True} for part in ("podMonitors", "rules", "dashboards")},
+        }
+    },
+}
 KUSTOMIZE_EQUALS = {"namespace": {"create": True}, "crds": {"keep": False}}
 HASHED = re.compile(r"vgpu-scheduler-config-[0-9a-z]{10}")
 RANDOM = re.compile(
@@ -31,27 +43,12 @@ def normalized(text: str) -> dict[chart.Key, JsonObject]:
     return chart.objects(HASHED.sub("vgpu-scheduler-config-HASH", text))
 
 
-@pytest.mark.parametrize(
-    ("folder", "values"),
-    [
-        ("base", {}),
-        ("overlays/without-toolkit", {"deviceplugin": {"toolkit": False}}),
-        ("overlays/cluster-scheduler", {"scheduler": {"mode": "cluster"}}),
-        ("overlays/cert-manager", {"webhook": {"certificates": {"mode": "cert-manager"}}}),
-        (
-            "overlays/prometheus-operator",
-            {
-                "monitoring": {
-                    "runbookUrl": "https://example.invalid/vgpushare/docs/runbook.md",
-                    **{part: {"enabled": True} for part in ("podMonitors", "rules", "dashboards")},
-                }
-            },
-        ),
-    ],
-)
-def test_the_chart_makes_the_objects_of_the_kustomization(folder: str, values: dict[str, Any]) -> None:
+@pytest.mark.parametrize("chosen", list(components.combinations()), ids="+".join)
+def test_the_chart_makes_the_objects_of_the_kustomization(chosen: tuple[str, ...], tmp_path: Path) -> None:
+    """The base, and any components on it, with the values that choose the same."""
+    values = {key: value for name in chosen for key, value in VALUES[name].items()}
     ours = normalized(chart.rendered(KUSTOMIZE_EQUALS | values))
-    theirs = normalized(chart.kustomized(MANIFESTS / folder))
+    theirs = normalized(chart.kustomized(overlay(tmp_path / "overlay", chosen)))
     assert ours.keys() == theirs.keys()
     for key, found in theirs.items():
         assert ordered(ours[key]) == ordered(found), key

@@ -1,4 +1,4 @@
-"""The extender beside the cluster's own kube-scheduler: the overlay, the chart's values for it, and what is left."""
+"""The extender beside the cluster's own kube-scheduler: the component, the chart's values for it, and what is left."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ from tests.manifests.test_base import BASE, one
 from vgpu.domain import loopback, names
 from vgpu.domain.json_types import JsonObject
 
-OVERLAY = MANIFESTS / "overlays" / "cluster-scheduler"
+COMPONENT = MANIFESTS / "components" / "cluster-scheduler"
 DAEMON_SET = "DaemonSet", "vgpu-system", "vgpu-extender"
 KUBE_SCHEDULER = "kube-system/kube-scheduler"
 
 
 def template() -> JsonObject:
-    found: JsonObject = yaml.safe_load((OVERLAY / "extender.yaml").read_text())["spec"]["template"]
+    found: JsonObject = yaml.safe_load((COMPONENT / "extender.yaml").read_text())["spec"]["template"]
     return found
 
 
@@ -73,7 +73,7 @@ def test_kube_scheduler_asks_where_the_verbs_are() -> None:
 
 def test_the_account_reads_the_followed_lease_and_no_other() -> None:
     namespace, name = settings(extender(template())).scheduler_lease_at
-    role, binding = yaml.safe_load_all((OVERLAY / "rbac.yaml").read_text())
+    role, binding = yaml.safe_load_all((COMPONENT / "rbac.yaml").read_text())
     assert (role["metadata"]["namespace"], binding["metadata"]["namespace"]) == (namespace, namespace)
     (rule,) = role["rules"]
     assert (rule["resources"], rule["resourceNames"], rule["verbs"]) == (["leases"], [name], ["get", "list", "watch"])
@@ -81,7 +81,7 @@ def test_the_account_reads_the_followed_lease_and_no_other() -> None:
 
 
 def test_nothing_of_the_second_scheduler_is_left() -> None:
-    text = chart.kustomized(OVERLAY)
+    text = chart.kustomized(MANIFESTS / "overlays" / COMPONENT.name)
     assert not re.findall(r"vgpu-scheduler", text)
     (webhook,) = chart.objects(text)["Deployment", "vgpu-system", "vgpu-webhook"]["spec"]["template"]["spec"][
         "containers"

@@ -1,10 +1,10 @@
-"""The overlay for the Prometheus operator: a PodMonitor for each part that has a port for its metrics."""
+"""The component for the Prometheus operator: a PodMonitor for each part that has a port for its metrics."""
 
 import yaml
 
 from tests.manifests.test_base import ALL, BASE
 
-MONITORS = BASE.parent / "overlays" / "prometheus-operator" / "pod-monitors.yaml"
+MONITORS = BASE.parent / "components" / "prometheus-operator" / "pod-monitors.yaml"
 
 
 def test_each_part_with_a_port_for_metrics_has_a_pod_monitor() -> None:

@@ -1,4 +1,4 @@
-"""The overlay for nodes without NVIDIA's container toolkit, and the cleanup after it."""
+"""The component for nodes without NVIDIA's container toolkit, and the cleanup after it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from deviceplugin.settings import PluginSettings
 from tests.manifests.test_base import BASE, CLEANUP, one
 from vgpu.domain.json_types import JsonObject
 
-OVERLAY = BASE.parent / "overlays" / "without-toolkit" / "deviceplugin.yaml"
+DEVICE_PLUGIN = BASE.parent / "components" / "without-toolkit" / "deviceplugin.yaml"
 
 
 def settings_of(container: JsonObject, monkeypatch: pytest.MonkeyPatch) -> PluginSettings:
@@ -29,7 +29,7 @@ def node_path(pod: JsonObject, path: Path) -> Path:
 
 
 def test_the_device_plugin_brings_the_driver_from_the_nodes_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    pod = yaml.safe_load(OVERLAY.read_text())["spec"]["template"]["spec"]
+    pod = yaml.safe_load(DEVICE_PLUGIN.read_text())["spec"]["template"]["spec"]
     settings = settings_of(pod["containers"][0], monkeypatch)
     assert settings.writes_cdi
     assert settings.brings_driver
@@ -41,7 +41,7 @@ def test_the_device_plugin_brings_the_driver_from_the_nodes_root(monkeypatch: py
 def test_the_arguments_of_the_base_stay() -> None:
     """A patch replaces the whole list of arguments."""
     (base,) = one("DaemonSet", "vgpu-deviceplugin")["spec"]["template"]["spec"]["containers"]
-    (patched,) = yaml.safe_load(OVERLAY.read_text())["spec"]["template"]["spec"]["containers"]
+    (patched,) = yaml.safe_load(DEVICE_PLUGIN.read_text())["spec"]["template"]["spec"]["containers"]
     assert set(base["args"]) <= set(patched["args"])
 
 

@@ -61,22 +61,23 @@ def test_helm_renders_the_published_chart_as_the_stamped_manifests(tmp_path: Pat
     assert ":dev\n" not in done.stdout
 
 
-CHANGES = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 - 2026-11-22\n\n- first\n"
+RELEASED = "# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-11-22\n\n- first\n"
+CHANGES = RELEASED.replace("## Unreleased\n", "## Unreleased\n\n- new\n")
 INSTALLING = "# Installing\n\n## 7 Upgrade and roll back\n\nApply the other version.\n\n## 8 Uninstall\n\nDelete.\n"
 
 
 def test_notes_are_the_changelogs_section() -> None:
-    assert "- first" in notes.of(CHANGES, "0.1.0", INSTALLING)
+    assert "- first" in notes.of(RELEASED, "0.1.0", INSTALLING)
     assert "- new" in notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
     assert "- first" not in notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
 
 
 def test_notes_say_how_to_upgrade_and_roll_back() -> None:
-    found = notes.of(CHANGES, "0.1.0", INSTALLING)
+    found = notes.of(RELEASED, "0.1.0", INSTALLING)
     assert "## Upgrade and roll back\n\nApply the other version.\n" in found
     assert "Delete." not in found
     installing = (identity.ROOT / "manifests" / "README.md").read_text()
-    assert "vgpu version --server" in notes.of(CHANGES, "0.1.0", installing)
+    assert "vgpu version --server" in notes.of(RELEASED, "0.1.0", installing)
 
 
 def test_a_release_needs_a_section_of_its_own() -> None:
@@ -84,6 +85,36 @@ def test_a_release_needs_a_section_of_its_own() -> None:
         notes.of(CHANGES, "0.2.0", INSTALLING)
     with pytest.raises(notes.MissingSection, match=r"CHANGELOG\.md has no section"):
         notes.of(CHANGES, "0.1", INSTALLING)
+
+
+@pytest.mark.parametrize("unreleased", ["", "## Unreleased\n\n", "## Unreleased\n\n### Added\n\n"])
+def test_a_release_leaves_no_changes_without_a_version(unreleased: str) -> None:
+    """They are in the tagged commit, and would be in no notes. An empty section, with headings or not, may stay."""
+    changelog = f"# Changelog\n\n{unreleased}## 0.1.0\n\n- first\n"
+    assert "- first" in notes.of(changelog, "0.1.0", INSTALLING)
+    with pytest.raises(notes.UnassignedChanges, match=r"under Unreleased, which are in 0\.1\.0"):
+        notes.of(CHANGES, "0.1.0", INSTALLING)
+
+
+def test_images_are_copied_with_the_digests_that_a_release_names() -> None:
+    """The archives of a release have all architectures; skopeo copies one of them unless it is told."""
+    texts = [notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)]
+    texts += [(identity.ROOT / path).read_text() for path in ("manifests/README.md", "CONTRIBUTING.md")]
+    for text in texts:
+        copied = [line for line in text.splitlines() if "oci-archive:vgpushare-" in line]
+        assert len(copied) == 1
+        assert "skopeo copy --all " in copied[0]
+    assert "vgpushare-webhook-0.2.0-dev.1.gab.tar" in texts[0]
+
+
+@pytest.mark.parametrize("tags", [("v0.2.0",), (), ("0.2.0", "v0.2.0-rc.1")])
+def test_a_publisher_reads_which_version_is_made_and_why_it_is_no_release(tags: tuple[str, ...]) -> None:
+    commit = identity.Commit("1a2b3c4d5e6f" + "0" * 28, 1_796_000_000, tags)
+    said = program.described(identity.identify("0.2.0", commit))
+    assert said == "version 0.2.0" or said.endswith(", because no tag v0.2.0 is on this commit")
+    assert ("because" in said) == ("v0.2.0" not in tags)
+    changed = identity.identify("0.2.0", replace(commit, changes="ab" * 32))
+    assert program.described(changed).endswith(", because this is no commit")
 
 
 @pytest.mark.parametrize(

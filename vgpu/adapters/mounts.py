@@ -1,4 +1,4 @@
-"""Small file systems in memory, mounted by mount(2). Only root can mount."""
+"""Small file systems in memory, and directories in other places, mounted by mount(2). Only root can mount."""
 
 import ctypes
 import errno
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _NOSUID_NODEV_NOEXEC: Final = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
+_BIND: Final = 4096  # MS_BIND
 _DETACH_NOFOLLOW: Final = 2 | 8  # MNT_DETACH, UMOUNT_NOFOLLOW
 _NOT_MOUNTED: Final = frozenset({errno.EINVAL, errno.ENOENT})
 
@@ -18,6 +19,19 @@ def mount_tmpfs(path: Path, *, size: int, inodes: int) -> None:
     options = f"size={size},nr_inodes={inodes},mode=0700"
     if _libc.mount(b"vgpu", bytes(path), b"tmpfs", _NOSUID_NODEV_NOEXEC, options.encode()):
         raise _error(path)
+
+
+def bind(directory: Path, at: Path) -> None:
+    """Show a directory at another path, in place of what was mounted there. Raises OSError."""
+    if is_mount(at):
+        unmount(at)
+    if _libc.mount(bytes(directory), bytes(at), None, _BIND, None):
+        raise _error(at)
+
+
+def is_mount(path: Path) -> bool:
+    """Whether anything is mounted at a path, directories of the same file system too. Raises OSError."""
+    return path.exists() and _mount_id(path) != _mount_id(path.parent)
 
 
 def unmount(path: Path) -> None:
@@ -40,6 +54,15 @@ def is_shared(path: Path, mountinfo: str) -> bool:
         if path.is_relative_to(point) and len(point) >= len(best):
             best, shared = point, any(field.startswith("shared:") for field in fields[6 : fields.index("-")])
     return shared
+
+
+def _mount_id(path: Path) -> str:
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        fields = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
+    finally:
+        os.close(handle)
+    return fields[fields.index("mnt_id:") + 1]
 
 
 def _error(path: Path) -> OSError:

@@ -84,6 +84,8 @@ LIMITER_NOT_LOADED: Final = "LimiterNotLoaded"
 LIMITER_FILES_COVERED: Final = "LimiterFilesCovered"
 MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
 REGION_BELOW_USE: Final = "RegionBelowUse"
+LONG_KERNELS: Final = "LongKernels"
+ENDLESS_KERNEL: Final = "EndlessKernel"
 WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})
 
 IDLE_CONDITION: Final = f"{DOMAIN}/Idle"  # of a pod that is warned because it uses none of its cards

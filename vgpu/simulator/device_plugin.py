@@ -6,6 +6,7 @@ from typing import Final
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain import names
+from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.errors import KubernetesError
@@ -50,8 +51,11 @@ class DevicePlugin:
         the objects is deleted meanwhile.
         """
         await self._own_gpunode(owner_uid)
-        status = nodes.gpunode_status(self._node, used) | measured
-        await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
+
+        def with_status(old: JsonObject) -> JsonObject:
+            return {**old, "status": nodes.gpunode_status(self._node, used, self._cordoned(old)) | measured}
+
+        await self._cluster.patch(self._status_of(resources.GPUNODES), with_status)
         devices = nodes.devices(self._node, used)
 
         def with_devices(old: JsonObject) -> JsonObject:
@@ -69,6 +73,13 @@ class DevicePlugin:
     async def release(self) -> None:
         """Release the Lease, as a plugin that stops does: filter then refuses the node at once."""
         await self._write_lease("")
+
+    def _cordoned(self, gpunode: JsonObject) -> dict[CardUuid, str]:
+        """Return the cards that the spec cordons, each with the time since when: that of the status, or now."""
+        known, now = card_status.cordoned_since(gpunode), timestamps.seconds(self._cluster.now())
+        cards = (gpunode.get("spec") or {}).get("cards") or ()
+        named = (CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
+        return {uuid: known.get(uuid) or now for uuid in named}
 
     async def _own_gpunode(self, owner_uid: str) -> None:
         found = self._cluster.find(self._gpunode)

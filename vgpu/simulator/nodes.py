@@ -50,9 +50,13 @@ def gpunode_object(node: Node, owner_uid: str) -> JsonObject:
     return {"metadata": {"name": node.name, "ownerReferences": [owner]}, "spec": {"cards": []}}
 
 
-def gpunode_status(node: Node, used: Mapping[CardUuid, Usage]) -> JsonObject:
-    """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
-    cards = [_held(card, used.get(card.uuid, NO_USAGE)) for card in node.cards]
+def gpunode_status(node: Node, used: Mapping[CardUuid, Usage], cordoned: Mapping[CardUuid, str]) -> JsonObject:
+    """Return the GPUNode's status: every card, and what the kubelet reports as held of it.
+
+    `cordoned` has the cards that are cordoned, each with the time since when, as RFC 3339.
+    """
+    held = (_held(card, used.get(card.uuid, NO_USAGE)) for card in node.cards)
+    cards = [replace(card, cordoned=card.uuid in cordoned, cordoned_since=cordoned.get(card.uuid, "")) for card in held]
     return {
         "sliceMiB": node.slice_mib,
         "pluginVersion": vgpu.__version__,

@@ -112,24 +112,23 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
         if state.card.exclusive_process:
             yield _finding("warning", about, str(Reason.CARD_EXCLUSIVE), EXCLUSIVE_PROCESS)
         if state.card.cordoned:
-            yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card")
+            since = state.card.cordoned_since
+            yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card", since)
 
 
 def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot, refused: Callable[[NodeRules], Reason | None]) -> Iterator[Row]:
-    about = f"pod {pod.namespace}/{pod.name}"
+    about, created = f"pod {pod.namespace}/{pod.name}", api_times.text(pod.lifecycle.created_ms)
     if pod.is_terminal:
         return
     if pod.parsed.problems:
-        yield _finding("warning", about, str(Reason.INVALID_REQUEST), str(pod.parsed.problems[0]))
+        yield _finding("warning", about, str(Reason.INVALID_REQUEST), str(pod.parsed.problems[0]), created)
     elif rows.is_pending(pod) and not pod.is_admitted(snapshot.slice_mib):
-        yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED])
+        yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED], created)
     elif rows.is_pending(pod) and (cannot := _never_fits(snapshot.decisions.get(pod.uid))):
-        yield _finding("error", about, NEVER_FITS, cannot, api_times.text(pod.lifecycle.created_ms))
+        yield _finding("error", about, NEVER_FITS, cannot, created)
     elif rows.is_pending(pod) and (reason := _refused_elsewhere(pod, refused)):
         said = scheduler_words.refusal(pod.scheduler_message)
-        yield _finding(
-            "warning", about, str(reason), f"kube-scheduler: {said}", api_times.text(pod.lifecycle.created_ms)
-        )
+        yield _finding("warning", about, str(reason), f"kube-scheduler: {said}", created)
     for problem in rows.distrust(pod):
         yield _finding("error", about, "AssignmentNotTrusted", problem)
     if gone := _cards_gone(pod, snapshot):

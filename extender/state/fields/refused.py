@@ -11,7 +11,8 @@ from typing import Any, Final
 from vgpu.domain import object_names
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace, PodUid
 
-MAX_REFUSALS: Final = 80  # 32 refused pods, 16 each without a share, without limits, and on an unhealthy card
+# 32 refused pods, and 16 each without a share, without limits, with a kernel that does not end, and on an ill card.
+MAX_REFUSALS: Final = 96
 _MAX_MESSAGE: Final = 1024
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 

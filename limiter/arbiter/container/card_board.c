@@ -113,7 +113,7 @@ static void check_holder_idle(struct card_board *board, uint64_t now) {
     int tenant = schedule_run_tenant_to_check(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
     struct container_use use = use_of(board, tenant);
-    schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, now);
+    schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, use.is_waiting, now);
 }
 
 static void run(struct card_board *board, uint64_t now) {

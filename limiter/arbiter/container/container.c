@@ -83,7 +83,11 @@ uint64_t container_synchronize_ns(const struct container *container, unsigned ro
 }
 
 static struct container_use use_of(const struct region_card *row) {
-    return (struct container_use){row->busy_until, row->awaited_until, row->gpu_ns, row->throttled_ns};
+    return (struct container_use){.busy_until = row->busy_until,
+                                  .awaited_until = row->awaited_until,
+                                  .gpu_ns = row->gpu_ns,
+                                  .throttled_ns = row->throttled_ns,
+                                  .is_waiting = row->is_waiting != 0};
 }
 
 struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],

@@ -58,6 +58,7 @@ void container_open_region(struct container *container);
 struct container_use {
     uint64_t busy_until, awaited_until; /* the card's row; CLOCK_MONOTONIC in ns */
     uint64_t gpu_ns, throttled_ns;      /* likewise */
+    bool is_waiting;                    /* `busy_until` is the end of no work */
 };
 
 /* The container's use of a card. `cached_row` is where the card's row was found last, and is updated. */

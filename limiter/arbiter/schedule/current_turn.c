@@ -63,12 +63,16 @@ static void publish(struct schedule *schedule, uint64_t now) {
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
 
+/* A fixed share keeps to its guarantee. A burst tenant beyond it owes what it takes while others wait, and these keep
+ * what they earn meanwhile. */
+static bool has_right_to_finish(const struct tenant *tenant) {
+    return tenant->demand.guarantee && (tenant->credit_ns > 0 || tenant->demand.policy == POLICY_BURST);
+}
+
 void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t end_by, uint64_t now) {
     int32_t tenant_index = schedule->clients[client].tenant;
     struct tenant *tenant = &schedule->tenants[tenant_index];
     current_turn_account(schedule, now);
-    clients_dequeue(schedule, client);
-    if (tenant->waiting_since) tenant->waiting_since = now;
     if (schedule->preempting_tenant == tenant_index)
         tenant_charge_handovers(&schedule->tenants[schedule->preempted_tenant], tenant);
     schedule->preempting_tenant = SCHEDULE_NONE;
@@ -79,7 +83,9 @@ void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, 
                                            .begin_by = schedule->charged_until + CURRENT_TURN_TIME_TO_BEGIN,
                                            .budget = budget,
                                            .end_by = end_by,
-                                           .is_paid_for = tenant->demand.guarantee && tenant->credit_ns > 0};
+                                           .may_finish = has_right_to_finish(tenant)};
+    clients_dequeue(schedule, client); /* with the turn, the tenant does not count as idle, and keeps its credit */
+    if (tenant->waiting_since) tenant->waiting_since = now;
     schedule->clients[client].page.end_by = end_by;
     schedule->clients[client].page.free_at =
         schedule->turn.began_at + (schedule->last_client == client ? 0 : TENANT_HANDOVER);
@@ -98,17 +104,19 @@ void current_turn_note_waiter(struct schedule *schedule, uint64_t now) {
 }
 
 /* Beside a long kernel, the card's time slices would lengthen every measured time, and both tenants would be charged
- * for the other's work. So the kernel runs to its end if its client has announced that end and its tenant's guarantee
- * pays for it: the debt is repaid before the next one. A latency-sensitive tenant does not wait for that. */
-static bool may_finish(const struct schedule *schedule) {
-    return schedule->turn.is_paid_for && schedule->turn.drains_at && !next_turn_has_latency_sensitive_waiter(schedule);
+ * for the other's work. So the kernel runs to its end if its client has announced that end in time, or its region says
+ * that the card is busy: the debt is repaid before the next one. A latency-sensitive tenant does not wait for that. */
+static bool finishes(const struct schedule *schedule) {
+    const struct current_turn *turn = &schedule->turn;
+    bool is_announced = turn->drains_at && turn->done_at <= turn->overdue_at + YIELD_RESPONSE_TIME;
+    return turn->may_finish && (is_announced || turn->is_busy) && !next_turn_has_latency_sensitive_waiter(schedule);
 }
 
 uint64_t current_turn_deadline(const struct schedule *schedule) {
     const struct current_turn *turn = &schedule->turn;
     bool is_bounded_by_overrun = schedule->waiting_clients && turn->overdue_at;
     if (!is_bounded_by_overrun) return UINT64_MAX;
-    if (may_finish(schedule)) return turn->overdue_at + TENANT_LONG_KERNEL;
+    if (finishes(schedule)) return turn->overdue_at + TENANT_LONG_KERNEL;
     uint64_t of_tenant = schedule->tenants[turn->tenant].overrun_budget.left_ns,
              of_all = schedule->overrun_budget.left_ns;
     return turn->overdue_at + YIELD_RESPONSE_TIME + min_u64(of_tenant, of_all);
@@ -167,8 +175,26 @@ static void learn_turn_length(struct tenant *tenant, const struct current_turn *
         tenant_learn_turn_length(tenant, false);
 }
 
+/* A turn that was asked back may have gone on for long before, now and then with work. */
+static bool was_used_up(const struct current_turn *turn, uint64_t ended) {
+    uint64_t since = turn->is_asked_to_yield ? turn->contested_since : turn->began_at;
+    return turn->done_at && busy_since(since, ended) >= turn->budget;
+}
+
+static bool has_ended_idle(const struct current_turn *turn, uint64_t ended, uint64_t idle_since) {
+    bool was_short = turn->done_at && !turn->is_asked_to_yield && busy_since(turn->began_at, ended) < TENANT_SHORT_TURN;
+    return was_short || (!turn->done_at && idle_since < ended && idle_since > turn->began_at);
+}
+
+static void note_ending(struct tenant *tenant, const struct current_turn *turn, uint64_t ended, uint64_t idle_since) {
+    if (was_used_up(turn, ended))
+        tenant->last_ending = TURN_USED_UP;
+    else if (has_ended_idle(turn, ended, idle_since))
+        tenant->last_ending = TURN_ENDED_IDLE;
+}
+
 static void charge_overrun(struct schedule *schedule, const struct current_turn *turn, uint64_t ended) {
-    if (!turn->contested_since || !turn->overdue_at || ended <= turn->overdue_at || may_finish(schedule)) return;
+    if (!turn->contested_since || !turn->overdue_at || ended <= turn->overdue_at || finishes(schedule)) return;
     overrun_budget_refill(&schedule->overrun_budget, ended);
     overrun_budget_use(&schedule->overrun_budget, ended - turn->overdue_at);
     overrun_budget_use(&schedule->tenants[turn->tenant].overrun_budget, ended - turn->overdue_at);
@@ -179,6 +205,7 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     current_turn_account(schedule, ended);
     learn_turn_length(tenant, turn, ended, idle_since);
+    note_ending(tenant, turn, ended, idle_since);
     charge_overrun(schedule, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number)
         clients_publish_turn(schedule, turn->client, 0, 0, 0);

@@ -64,10 +64,12 @@ static int best_waiting(struct schedule *schedule, uint64_t now) {
     return best;
 }
 
-/* A fixed share beyond its credit does not starve: it waits because it has had its share. */
+/* A fixed share beyond its credit does not starve: it waits because it has had its share. Nor does one that repays a
+ * long kernel. */
 static bool is_starved(const struct schedule *schedule, const struct tenant *tenant, uint64_t now) {
     enum class class = ranking_class(tenant, is_best_effort_allowed(schedule));
-    return class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE && tenant_is_below_floor(tenant, now);
+    return !tenant_repays_much(tenant) && class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE &&
+           tenant_is_below_floor(tenant, now);
 }
 
 static int most_starved(const struct schedule *schedule, uint64_t now) {
@@ -186,7 +188,7 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
 
 bool next_turn_has_latency_sensitive_waiter(const struct schedule *schedule) {
     for (int32_t i = 0; i < schedule->tenants_high; i++)
-        if (is_waiting(&schedule->tenants[i]) && tenant_is_latency_sensitive(&schedule->tenants[i])) return true;
+        if (is_waiting(&schedule->tenants[i]) && tenant_is_known_to_rest(&schedule->tenants[i])) return true;
     return false;
 }
 

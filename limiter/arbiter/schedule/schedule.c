@@ -150,7 +150,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     bool is_credible = rest <= TENANT_LONG_KERNEL;
     uint64_t drains_at = max_u64(now + (is_credible ? rest : REST_MAX), turn->began_at);
     if (turn->drains_at && turn->drains_at <= drains_at && !turn->is_drain_awaited) return;
-    turn->is_paid_for &= is_credible;
+    turn->may_finish &= is_credible;
     current_turn_account(schedule, now);
     current_turn_note_done(schedule, drains_at, is_awaited && !turn->drains_at, now);
 }

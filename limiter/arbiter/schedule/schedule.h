@@ -12,7 +12,7 @@
  *     tenant = schedule_run_tenant_to_check(schedule, now);
  *     if (tenant != SCHEDULE_NONE) {
  *         use = the fields `busy_until` and `awaited_until` of the card's row in the tenant's region;
- *         schedule_run_note_use(schedule, use.busy_until, use.awaited_until, now);
+ *         schedule_run_note_use(schedule, use.busy_until, use.awaited_until, use.is_waiting, now);
  *     }
  *     schedule_run(schedule, now);
  *     while ((client = clients_next_changed(schedule)) != SCHEDULE_NONE)

@@ -35,6 +35,9 @@
 /* How often active tenants are counted, to notice those that became inactive. */
 #define CENSUS_INTERVAL (20 * NS_PER_MS)
 
+/* The region of a holder whose work is late is read again after this part of the time that it is late. */
+enum { CHECK_LATE_DIVISOR = 32 };
+
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.drains_at; }
 
 int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now) {
@@ -50,10 +53,12 @@ static uint64_t idle_timeout(const struct schedule *schedule, uint64_t drained_a
     return keeps_turn ? IDLE_TIMEOUT_RETURNING : IDLE_TIMEOUT;
 }
 
-/* A thread that waits for the card writes at once when the work has drained, so the region is read often until then. */
+/* A thread that waits for the card writes at once when the work has drained, so the region is read often until then,
+ * and less often the longer the work takes. */
 static uint64_t revoke_time(const struct schedule *schedule, uint64_t drained_at, bool is_awaited, uint64_t now) {
     uint64_t revoke_at = drained_at + idle_timeout(schedule, drained_at);
-    return is_awaited ? max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN) : revoke_at;
+    uint64_t late = min_u64(saturating_sub(now, drained_at) / CHECK_LATE_DIVISOR, RETRY_INTERVAL);
+    return is_awaited ? max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN + late) : revoke_at;
 }
 
 /* Of a time that lies before the turn, only a change counts: the holder has launched something, by a clock that is
@@ -65,7 +70,8 @@ static uint64_t revoke_time_without_clock(const struct schedule *schedule, uint6
 }
 
 /* The region's times are not trusted: one that lies far ahead counts as TENANT_LONG_KERNEL ahead. */
-void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, uint64_t now) {
+void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, bool is_waiting,
+                           uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     uint64_t drained_at = saturating_sub(min_u64(busy_until, now + TENANT_LONG_KERNEL), ARBITRATION_BUSY_GRACE_NS);
@@ -74,6 +80,7 @@ void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint6
                                    : revoke_time_without_clock(schedule, busy_until, now);
     tenant->last_busy_until = busy_until;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
+    turn->is_busy = has_begun && !is_waiting && now < revoke_at && busy_until <= now + TENANT_LONG_KERNEL;
     if (now < revoke_at) {
         turn->check_idle_at = max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN);
         return;

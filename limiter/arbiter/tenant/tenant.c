@@ -103,9 +103,16 @@ void tenant_refill(struct tenant *tenant, uint64_t now) {
     if (now > tenant->refilled_at) tenant->refilled_at = now;
 }
 
+/* Credit above the cap does not grow by what is earned while the tenant holds the card, so that is taken off here. */
+static int64_t cost_of(const struct tenant *tenant, uint64_t ns) {
+    int64_t earned = tenant->credit_ns > CREDIT_MAX ? earned_in(tenant, ns) : 0;
+    return (int64_t)saturating_sub(ns, (uint64_t)earned);
+}
+
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     uint64_t charged = ns < (uint64_t)DEBT_MAX ? ns : (uint64_t)DEBT_MAX;
-    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, tenant->credit_ns);
+    if (others_wait)
+        tenant->credit_ns = clamp(tenant->credit_ns - cost_of(tenant, charged), -DEBT_MAX, tenant->credit_ns);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
     use_catch_up(tenant, charged);
@@ -177,6 +184,10 @@ bool tenant_is_latency_sensitive(const struct tenant *tenant) {
     return tenant->short_turn_score >= SCORE_LATENCY_SENSITIVE;
 }
 
+bool tenant_is_known_to_rest(const struct tenant *tenant) {
+    return tenant_is_latency_sensitive(tenant) && tenant->last_ending == TURN_ENDED_IDLE;
+}
+
 bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
     return tenant->last_active_at != 0 && now < tenant->last_active_at + TENANT_ACTIVE_NS;
 }
@@ -188,6 +199,10 @@ void tenant_note_active(struct tenant *tenant, uint64_t now) {
 
 bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
     return tenant->waiting_since != 0 && tenant->floor_met_at + TENANT_FLOOR_INTERVAL <= now;
+}
+
+bool tenant_repays_much(const struct tenant *tenant) {
+    return tenant->demand.guarantee && tenant->credit_ns < -CREDIT_MAX;
 }
 
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }

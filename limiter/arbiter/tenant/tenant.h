@@ -13,6 +13,7 @@
 #include "arbiter/tenant/overrun_budget.h"
 #include "arbiter/tenant/recent_time.h"
 #include "arbiter/tenant/tenant_use.h"
+#include "common/arbitration.h"
 #include "common/arithmetic.h"
 
 /* The time of a handover: the card's change from one context to another (measured on an H200). */
@@ -22,7 +23,7 @@
 #define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
 /* The longest kernel that a tenant may run to its end while others wait, if its guarantee pays for it. */
-#define TENANT_LONG_KERNEL (1000 * NS_PER_MS)
+#define TENANT_LONG_KERNEL ARBITRATION_LONG_KERNEL_NS
 
 /* The longest turn that counts as short. */
 #define TENANT_SHORT_TURN (3 * NS_PER_MS)
@@ -30,6 +31,9 @@
 /* The GPU time that the starvation floor guarantees in each TENANT_FLOOR_INTERVAL. */
 #define TENANT_FLOOR_BUDGET   (3 * NS_PER_MS)
 #define TENANT_FLOOR_INTERVAL (300 * NS_PER_MS)
+
+/* Why a turn ended: it was used up, or its tenant had no work. */
+enum turn_ending { TURN_ENDING_UNKNOWN, TURN_USED_UP, TURN_ENDED_IDLE };
 
 struct tenant {
     bool is_taken;     /* the entry is in use */
@@ -55,11 +59,12 @@ struct tenant {
     uint64_t
         revoked_idle_since;   /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
     uint64_t last_busy_until; /* `busy_until` of its region as it was last read; not trusted */
-    uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
-    uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
-    uint64_t suitable_turn_ns;   /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
-    struct tenant_use use;       /* what is measured to decide on joint turns */
-    uint64_t held_ns;            /* how long it has held the card in all */
+    uint32_t early_return_score;  /* 0 to 8; from 4 on its pauses are shorter than two handovers */
+    uint32_t short_turn_score;    /* 0 to 8; latency-sensitive from 4 on */
+    enum turn_ending last_ending; /* of its last turn whose end says something of it */
+    uint64_t suitable_turn_ns;    /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
+    struct tenant_use use;        /* what is measured to decide on joint turns */
+    uint64_t held_ns;             /* how long it has held the card in all */
 };
 
 /* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */
@@ -111,6 +116,10 @@ bool tenant_returns_early(const struct tenant *tenant);
 /* Whether its turns are short and end by themselves, so that preempting another tenant for it is worth a handover. */
 bool tenant_is_latency_sensitive(const struct tenant *tenant);
 
+/* Whether it is latency-sensitive, and its last turn has shown it to be idle between its requests. A new tenant counts
+ * as latency-sensitive, and so does one for the end of whose turns nobody has waited. */
+bool tenant_is_known_to_rest(const struct tenant *tenant);
+
 /* Whether it has wanted or held the card within the last two seconds. */
 bool tenant_is_active(const struct tenant *tenant, uint64_t now);
 
@@ -123,6 +132,9 @@ void tenant_leave(struct tenant *tenant, uint64_t virtual_time);
 /* The tenant wants the card now. Before an idle time of TENANT_FLOOR_INTERVAL it was not kept waiting, so its floor
  * counts from now on. */
 void tenant_note_active(struct tenant *tenant, uint64_t now);
+
+/* Whether it has held the card for more beyond its guarantee than it may save up: a kernel ran to its end. */
+bool tenant_repays_much(const struct tenant *tenant);
 
 /* Whether the tenant waits, and has held the card for less than TENANT_FLOOR_BUDGET in the last TENANT_FLOOR_INTERVAL.
  * Turns that were preempted count by what they had, so that many short ones are no reason to starve. */

@@ -47,6 +47,10 @@
  * thread of the holder waits for the work, `awaited_until` says how much longer than expected the work may take. */
 #define ARBITRATION_BUSY_GRACE_NS 1000000ULL
 
+/* The longest kernel that runs to its end while other containers wait, if its container's guarantee pays for it: 3 s,
+ * and some for one that takes longer than estimated. One that takes longer is cut off as an overrun. */
+#define ARBITRATION_LONG_KERNEL_NS 4000000000ULL
+
 /* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the
  * first launch of the next holder needs about as long to reach the card. */
 #define ARBITRATION_GRANT_LEAD_NS 150000ULL

@@ -22,7 +22,8 @@ static bool is_limits_file(const struct limits_file *file) {
 
 static bool is_valid(const struct limits_slot *slot) {
     return slot->crc == crc32((const uint8_t *)slot + sizeof slot->crc, sizeof *slot - sizeof slot->crc) &&
-           slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT && slot->memory_policy < MEMORY_POLICIES;
+           slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT &&
+           slot->memory_policy < MEMORY_POLICIES && slot->sm_percentage <= 100;
 }
 
 static uint32_t active_slot(const struct limits_file *file) {
@@ -51,6 +52,11 @@ static bool is_same(const struct limits_slot *slot, const struct limits_slot *co
 bool limits_update(const struct limits_file *file, struct limits_slot *copy) {
     const struct limits_slot *slot = &file->slots[active_slot(file)];
     return !is_same(slot, copy) && is_limits_file(file) && copy_if_valid(slot, copy);
+}
+
+bool limits_is_in_space(const struct limits_slot *limits) {
+    static const uint8_t no_group[SPACE_GROUP_SIZE];
+    return memcmp(limits->space_group, no_group, sizeof no_group) != 0;
 }
 
 struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {

@@ -19,6 +19,8 @@
 #define FULL_CORES     100
 #define UNLIMITED      UINT64_MAX /* bytes of memory */
 
+#define SPACE_GROUP_SIZE 16
+
 enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
 
 /* Response to an allocation that is within the limit when the card itself is full: refuse it, or serve it from managed
@@ -39,7 +41,11 @@ struct limits_slot {
     uint32_t compute_policy; /* enum compute_policy */
     uint32_t priority;       /* among containers, for the arbiter; the higher number goes first */
     uint32_t memory_policy;  /* enum memory_policy */
-    uint8_t reserved[36];
+    /* The group whose MPS server the container's processes are clients of; zeros: none. The compute policy beside it is
+     * POLICY_BURST: that is what counts for a library that knows no groups. */
+    uint8_t space_group[SPACE_GROUP_SIZE];
+    uint32_t sm_percentage; /* of a card's multiprocessors, for all processes of a group's member; 0: no cap */
+    uint8_t reserved[16];
     struct card_limit cards[LIMITS_CARDS];
 };
 
@@ -54,6 +60,7 @@ struct limits_file {
 
 static_assert(sizeof(struct card_limit) == 48, "layout");
 static_assert(sizeof(struct limits_slot) == 1600, "layout");
+static_assert(offsetof(struct limits_slot, space_group) == 28, "layout");
 static_assert(offsetof(struct limits_slot, cards) == 64, "layout");
 static_assert(sizeof(struct limits_file) == 3264, "layout");
 
@@ -64,6 +71,9 @@ bool limits_decode(const struct limits_file *file, struct limits_slot *out);
 /* Updates `copy` from the active slot; true where its content is new and valid. A torn slot leaves `copy` as it is: the
  * other slot would be older. */
 bool limits_update(const struct limits_file *file, struct limits_slot *copy);
+
+/* Whether the container is a member of a group in space. */
+bool limits_is_in_space(const struct limits_slot *limits);
 
 /* The limit of a card: its own entry, else the entry for every card, else 0 bytes and 0 percent. */
 struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);

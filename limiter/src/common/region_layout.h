@@ -65,7 +65,7 @@ struct region_card {
     uint64_t peak;           /* locked: highest value of `used` */
     uint64_t refusals;       /* atomic, because a lock that cannot be had is a reason to refuse: allocations refused */
     uint32_t is_valid;       /* locked, stored last, with release order: 1 = the row is valid */
-    uint32_t reserved0;
+    uint32_t is_waiting; /* atomic: 1 = the holder waits for the card's turn, so `busy_until` is the end of no work */
     uint64_t context_bytes; /* locked: bytes that the last creation of a context took; 0 = unknown */
     uint64_t orphaned;      /* locked: bytes of exported memory whose exporter has ended (region/pool_exports.h,
                                region/memory_exports.h) */
@@ -138,6 +138,9 @@ enum region_wait_cause {
 /* Room for causes in a region. */
 enum { REGION_WAIT_CAUSES = 8 };
 
+/* From this length on, a kernel keeps other containers waiting for longer than a few of their turns take. */
+#define REGION_LONG_KERNEL_NS 50000000ULL
+
 /* What metrics, the detection of idle containers and the diagnosis read about one card. Atomic; counters only grow. The
  * rows have the order of `cards`. A region of version 1 ends before these rows. */
 struct region_activity {
@@ -158,7 +161,9 @@ struct region_activity {
     uint64_t pageable_copies;    /* copies between the card and memory of the host that is not pinned */
     uint64_t pageable_bytes;     /* bytes of these copies */
     uint64_t queued_launches;    /* launches that were put behind a closed wait */
-    uint8_t reserved[32];
+    uint64_t long_kernels;       /* kernels and graphs that took REGION_LONG_KERNEL_NS or more, alone in their turns */
+    uint64_t long_kernel_ns;     /* sum of their times */
+    uint8_t reserved[16];
 };
 
 enum memory_export_role { MEMORY_EXPORT_FREE, MEMORY_EXPORTER, MEMORY_IMPORTER };

@@ -70,6 +70,12 @@ struct region *container_region(void) { return limits_source_region(get_source()
 
 const char *container_arbiter_socket(void) { return limits_source_arbiter_socket(get_source()); }
 
+struct space_limits container_space(void) {
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    return limits_source_space(limits);
+}
+
 struct identity container_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;
     HOLD_LOCK(LOCK_CONTAINER);

@@ -7,6 +7,7 @@
 #define VGPU_CONTAINER_CONTAINER_H
 
 #include "common/limits.h"
+#include "container/limits_source.h"
 #include "region/region.h"
 
 /* Whether limits apply to this process. Where not, nothing is charged. */
@@ -35,6 +36,9 @@ struct region *container_region(void);
 
 /* Path of the socket to the node's arbiter, or NULL where none is configured. */
 const char *container_arbiter_socket(void);
+
+/* Which MPS server this process may be a client of. */
+struct space_limits container_space(void);
 
 /* Identity of this process. */
 struct identity container_self(void);

@@ -1,6 +1,7 @@
 #include "container/limits_source.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/grammar.h"
@@ -15,6 +16,7 @@ struct limits_source {
     struct limits_slot limits;     /* the last valid content; without entries it refuses every allocation */
     struct region *region;         /* NULL: cannot be used */
     const char *arbiter_socket;    /* path; NULL: none is configured */
+    const char *space_directory;   /* of the group's MPS daemon, if there is a group; NULL: none is configured */
 };
 
 static void warn_denied(const struct settings *settings, const char *file, const char *problem) {
@@ -48,6 +50,7 @@ struct limits_source *limits_source_open(void) {
     if (!source.is_limited) return &source;
     read_limits(&source, &settings);
     source.arbiter_socket = settings.arbiter;
+    source.space_directory = settings.space;
     source.region = open_region(&settings);
     return &source;
 }
@@ -94,6 +97,16 @@ bool limits_source_has_shares(struct limits_source *source) {
 struct region *limits_source_region(const struct limits_source *source) { return source->region; }
 
 const char *limits_source_arbiter_socket(const struct limits_source *source) { return source->arbiter_socket; }
+
+struct space_limits limits_source_space(struct limits_source *source) {
+    const struct limits_slot *limits = current_limits(source);
+    struct space_limits space = {0};
+    if (!source->space_directory || !limits_is_in_space(limits)) return space;
+    space.directory = source->space_directory;
+    space.sm_percentage = limits->sm_percentage;
+    memcpy(space.group, limits->space_group, sizeof space.group);
+    return space;
+}
 
 struct region *limits_source_open_region(void) {
     struct settings settings = settings_read();

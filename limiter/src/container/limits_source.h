@@ -8,6 +8,13 @@
 
 struct limits_source;
 
+/* Which MPS server this process may be a client of. */
+struct space_limits {
+    const char *directory; /* pipe directory of the daemon of its group; NULL: in no group, and the program chooses */
+    uint8_t group[SPACE_GROUP_SIZE];
+    unsigned sm_percentage; /* for all processes of the container; 0: no cap */
+};
+
 /* Opens what the settings name; called once in a process. Never NULL: limits that cannot be read or a region that
  * cannot be opened refuse every allocation, and a warning says so. */
 struct limits_source *limits_source_open(void);
@@ -37,6 +44,9 @@ struct region *limits_source_region(const struct limits_source *source);
 
 /* Path of the socket to the node's arbiter, or NULL where none is configured. */
 const char *limits_source_arbiter_socket(const struct limits_source *source);
+
+/* What the limits say of a group in space now. */
+struct space_limits limits_source_space(struct limits_source *source);
 
 /* Maps the region's file without reading limits, for the caller to close; NULL where no region is configured or it
  * cannot be opened. */

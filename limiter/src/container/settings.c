@@ -40,10 +40,12 @@ struct settings settings_read(void) {
                                  .limits = RUN "/limits",
                                  .region = RUN "/region",
                                  .arbiter = RUN "/arbiter/socket",
+                                 .space = RUN "/space",
                                  .advice = ": a sandbox inside this container must show " RUN ", writable"};
     settings.region = read_variable("VGPU_REGION_FILE");
     settings.limits = read_variable("VGPU_LIMITS_FILE");
     settings.arbiter = read_variable("VGPU_ARBITER_SOCKET");
+    settings.space = read_variable("VGPU_SPACE_DIRECTORY");
     settings.text = (struct limits_text){.memory = read_variable("VGPU_MEMORY_LIMIT"),
                                          .cores = read_variable("VGPU_CORES_LIMIT"),
                                          .compute_policy = read_variable("VGPU_COMPUTE_POLICY"),

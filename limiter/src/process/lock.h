@@ -15,6 +15,7 @@ enum lock {
     LOCK_POOL_IDS,        /* books/pools/pool_ids.c */
     LOCK_PHYSICAL_MEMORY, /* books/physical/physical_memory.c; the tables of handles.c, mappings.c and references.c */
     LOCK_POOLS,           /* books/pools/pools.c: held while the driver is asked what a pool has reserved */
+    LOCK_SPACE_CLIENT,    /* hooks/programs/space_client.c */
     LOCK_CONTAINER,       /* container/container.c */
     LOCK_REGION,          /* region/region.c: in the region's header, shared by the container's processes */
     LOCK_EXPORT_ENDS,     /* region/pending_export_ends.c */

@@ -45,3 +45,9 @@ void activity_count_pageable_copy(struct region_activity *activity, uint64_t byt
 void activity_note_launch(struct region_activity *activity, uint64_t now) {
     if (activity) __atomic_store_n(&activity->last_launch_at, now, __ATOMIC_RELAXED);
 }
+
+void activity_count_kernel(struct region_activity *activity, uint64_t ns) {
+    if (!activity || ns < REGION_LONG_KERNEL_NS) return;
+    __atomic_fetch_add(&activity->long_kernels, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&activity->long_kernel_ns, ns, __ATOMIC_RELAXED);
+}

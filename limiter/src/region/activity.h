@@ -29,6 +29,9 @@ void activity_count_synchronize(struct region_activity *activity, uint64_t ns);
 /* `bytes` were copied between the card and pageable memory of the host. */
 void activity_count_pageable_copy(struct region_activity *activity, uint64_t bytes);
 
+/* A kernel, or a graph, that was alone in its turn took `ns`. Counted where it was a long one. */
+void activity_count_kernel(struct region_activity *activity, uint64_t ns);
+
 /* The gate has admitted a launch at `now` (CLOCK_MONOTONIC). */
 void activity_note_launch(struct region_activity *activity, uint64_t now);
 

@@ -134,6 +134,13 @@ bool identity_any_dead(const struct region *region, const struct identity *self)
     return false;
 }
 
+unsigned identity_count_living(const struct region *region, const struct identity *self) {
+    unsigned living = 0;
+    for (int slot = 0; slot < account_slots(region); slot++)
+        if (identity_of(&region->slots[slot]).pid != 0 && !is_dead_slot(region, slot, self)) living++;
+    return living;
+}
+
 /* Stops at the first timeout of the lock: waiting for a stopped holder again for each slot would add up. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms) {
     unsigned reaped_slots = 0;

@@ -22,6 +22,9 @@ bool identity_is_neighbour(const struct identity *other, const struct identity *
  * Needs no lock. */
 bool identity_any_dead(const struct region *region, const struct identity *self);
 
+/* How many processes hold slots, without those that are known to be dead. Needs no lock. */
+unsigned identity_count_living(const struct region *region, const struct identity *self);
+
 /* Clears the slots of dead processes and returns their number. Reads /proc without the region's lock and takes it for
  * each slot to be cleared, for which it waits up to `timeout_ms`; the caller must not hold it. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms);

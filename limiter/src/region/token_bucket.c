@@ -99,6 +99,7 @@ static void give_turn(struct region_card *card, uint32_t process, uint64_t now) 
     __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
     __atomic_store_n(&card->busy_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
     __atomic_store_n(&card->awaited_until, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->is_waiting, 0, __ATOMIC_RELAXED);
 }
 
 uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
@@ -129,9 +130,18 @@ void token_bucket_mark_used(struct region_card *card, uint64_t until) {
         __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
 }
 
+static void extend_turn(struct region_card *card, uint32_t process, uint64_t until, uint32_t is_waiting) {
+    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) != process) return;
+    __atomic_store_n(&card->is_waiting, is_waiting, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
+}
+
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until) {
-    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
-        __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
+    extend_turn(card, process, until, 0);
+}
+
+void token_bucket_extend_wait(struct region_card *card, uint32_t process, uint64_t until) {
+    extend_turn(card, process, until, 1);
 }
 
 void token_bucket_note_awaited(struct region_card *card, uint32_t process, uint64_t until) {

@@ -9,6 +9,7 @@
 #define VGPU_REGION_TOKEN_BUCKET_H
 
 #include <stdbool.h>
+#include "common/arbitration.h"
 #include "common/arithmetic.h"
 
 #include "common/region_layout.h"
@@ -19,11 +20,11 @@
 /* Waits for another container's turn from this length on let tokens be kept, up to those of the longest kernel that the
  * arbiter lets run to its end. */
 #define TOKEN_BUCKET_LONG_WAIT (50 * NS_PER_MS)
-#define TOKEN_BUCKET_WAIT_MAX  (1000 * NS_PER_MS)
+#define TOKEN_BUCKET_WAIT_MAX  ARBITRATION_LONG_KERNEL_NS
 
 /* A holder's turn counts as expired where its end lies further in the future than this, in ns: the region's content is
  * not trusted. */
-#define TOKEN_BUCKET_TURN_MAX (1000 * NS_PER_MS)
+#define TOKEN_BUCKET_TURN_MAX (ARBITRATION_LONG_KERNEL_NS + 1000 * NS_PER_MS)
 
 /* Takes the turn for `process` and returns 0, or returns how many ns to wait before the next try. The present holder
  * loses the turn once it has expired, whether the holder is dead, stopped or idle. Waiting processes are served in the
@@ -49,6 +50,9 @@ void token_bucket_mark_used(struct region_card *card, uint64_t until);
 
 /* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);
+
+/* Likewise, while `process` waits for the card's turn: it has no work on the card. */
+void token_bucket_extend_wait(struct region_card *card, uint32_t process, uint64_t until);
 
 /* A thread of `process` waits for work that may last until `until`; 0: it waits no longer. No effect where another
  * process has the turn. Needs no lock. */

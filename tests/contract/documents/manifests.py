@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema_rs
 import yaml
 
+from release import publish
 from tests.contract.repository import ROOT
 from tests.manifests.objects import all_objects, names_of_images, names_of_objects
 from tests.webhook.builders import container, pod, rules
@@ -28,6 +29,8 @@ KNOWN = {
     names.VISIBLE_DEVICES_LABEL,
     names.SYNTHETIC,
 }
+
+WRITTEN = {"../../../dist/images", f"../../{publish.PINNED}"}  # components that a build, or a release, writes
 
 
 def documents(text: str) -> list[Json]:
@@ -82,7 +85,8 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _of_kustomization(document: Json) -> Iterator[str]:
-    folders = [normpath(f"manifests/overlays/OVERLAY/{resource}") for resource in document.get("resources", ())]
+    named = [*document.get("resources", ()), *(path for path in document.get("components", ()) if path not in WRITTEN)]
+    folders = [normpath(f"manifests/overlays/OVERLAY/{path}") for path in named]
     yield from (f"there is no {folder}" for folder in folders if not (ROOT / folder).exists())
     images = {image["name"] for image in document.get("images", ())}
     yield from (f"no manifest has the image {image}" for image in sorted(images - names_of_images()))

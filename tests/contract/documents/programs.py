@@ -41,7 +41,7 @@ OTHERS = {
 }
 KUBECTL = {
     *("annotate", "apply", "create", "delete", "describe", "drain", "edit", "exec", "explain"),
-    *("get", "label", "logs", "patch", "rollout", "scale", "uncordon", "wait"),
+    *("get", "krew", "label", "logs", "patch", "rollout", "scale", "uncordon", "wait"),
 }
 PLACEHOLDER = re.compile(r"^[A-Z][A-Z0-9/_-]*$|\.\.\.|/[A-Z]+$")
 

@@ -15,6 +15,7 @@ from unittest import mock
 from pydantic_settings import BaseSettings, CliApp
 
 from deviceplugin.settings import PluginSettings
+from deviceplugin.space.settings import SpaceSettings
 from extender.settings import ExtenderSettings
 from tests.contract.repository import ROOT
 from vgpu.simulator.settings import SimulatorSettings
@@ -23,6 +24,7 @@ from webhook.settings import WebhookSettings
 SETTINGS: dict[str, type[BaseSettings]] = {
     "extender": ExtenderSettings,
     "deviceplugin": PluginSettings,
+    "deviceplugin.space": SpaceSettings,
     "webhook": WebhookSettings,
     "vgpu.simulator": SimulatorSettings,
 }

@@ -121,16 +121,19 @@ def of_files(look: Look) -> View:
 
 
 def of_rest_cards(look: Look) -> View:
-    """Of the REST's list of cards."""
+    """Of the REST's list of cards. A card that was moved is in it twice: its old node misses it (NotFound)."""
+    rows: dict[str, list[Json]] = {}
+    for row in _pages(look.rest, "/gpus"):
+        rows.setdefault(row["uuid"], []).append(row)
     return {
-        row["uuid"]: CardView(
-            frozenset(f"{pod['namespace']}/{pod['pod']}" for pod in row["pods"]),
+        uuid: CardView(
+            frozenset(f"{pod['namespace']}/{pod['pod']}" for row in of_card for pod in row["pods"]),
             None,
-            row["allocatedCores"],
+            sum(row["allocatedCores"] for row in of_card),
             None,
-            row["memoryMiB"] - row["allocatedMiB"],
+            of_card[0]["memoryMiB"] - sum(row["allocatedMiB"] for row in of_card),
         )
-        for row in _pages(look.rest, "/gpus")
+        for uuid, of_card in rows.items()
     }
 
 
@@ -152,7 +155,7 @@ def of_metrics(look: Look) -> View:
     limit: dict[tuple[str, str, str], int] = {}
     for label, name, value in _samples(look.cluster):
         if name == "vgpu_card_held_slices":
-            slices[label["gpu_uuid"]] = int(value)
+            slices[label["gpu_uuid"]] = slices.get(label["gpu_uuid"], 0) + int(value)  # moved: of both nodes
         elif name.startswith("vgpu_container_memory_"):
             key = label["gpu_uuid"], f"{label['namespace']}/{label['pod']}", label["container"]
             used.add(key)

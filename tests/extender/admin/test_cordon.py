@@ -44,6 +44,22 @@ async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytes
     assert '"action": "cordon"' in caplog.messages[0]
 
 
+async def test_a_finding_says_since_when_a_card_is_cordoned(admin: Admin) -> None:
+    """As the device plugin reports it; a time that is left over from an earlier cordon is not shown."""
+    path, since = f"{names.GPUNODES_PATH}/n1", "2026-11-29T12:00:00Z"
+    seen = msgspec.json.decode(await admin.world.client.get(path))
+    cards = [card | {"cordonedSince": since} for card in seen["status"]["cards"]]
+    await admin.world.client.patch(f"{path}/status", {"status": {"cards": cards}})
+    await admin.post("/gpus/GPU-n1-0/cordon")
+    await admin.world.until(lambda: admin.world.cluster.states.of(N1).cards[0].card.cordoned)
+    await admin.fresh()
+    found = (await admin.get("/summary"))["findings"]
+    assert [row["since"] for row in found if row["reason"] == "CardCordoned"] == [since]
+    await admin.post("/gpus/GPU-n1-0/uncordon")
+    await admin.world.until(lambda: not admin.world.cluster.states.of(N1).cards[0].card.cordoned)
+    assert not any(state.card.cordoned_since for state in admin.world.cluster.states.of(N1).cards)
+
+
 async def test_a_card_that_does_not_exist_is_404_and_recorded(admin: Admin) -> None:
     await admin.post("/gpus/GPU-none/cordon", status=404)
     assert [action.action for action in admin.actions] == ["cordon"]

@@ -77,3 +77,10 @@ def test_a_program_that_uses_its_overdraft_as_much_as_it_can_stays_within_it(mak
     seconds = 3
     share = start(make_container(LIMIT, 20))(load.format(seconds=seconds))
     assert share <= 0.2 + OVERDRAFT / seconds + ALLOWANCE
+
+
+def test_long_kernels_of_which_two_are_in_flight_keep_to_the_share(make_container: Make) -> None:
+    """The turn goes on while the first may be waiting for the second, until the first is found to work."""
+    seconds, kernel = 4, 0.1
+    share = start(make_container(LIMIT, 20))(f"launches.steady_share({kernel * 1e6:.0f}, {seconds}, 2, 2)")
+    assert share <= 0.2 + kernel / seconds + ALLOWANCE

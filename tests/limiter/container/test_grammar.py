@@ -11,7 +11,7 @@ from vgpu.domain import quantity
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.errors import MalformedLimits
 from vgpu.domain.formats import limits
-from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import CardUuid
 
 SLOT_SIZE = 1600
@@ -20,11 +20,12 @@ ANOTHER = CardUuid("GPU-00000000-0000-0000-0000-00000000000f")
 
 uuids = st.sampled_from([GPU, ANOTHER, ANY_GPU])
 cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**63), st.integers(0, 100))
-wanted = st.builds(
-    Limits,
-    st.lists(cards, max_size=3, unique_by=lambda c: c.gpu).map(tuple),
-    st.sampled_from(ComputePolicy),
-    memory_policy=st.sampled_from(MemoryPolicy),
+card_lists = st.lists(cards, max_size=3, unique_by=lambda c: c.gpu).map(tuple)
+memory_policies = st.sampled_from(MemoryPolicy)
+groups = st.binary(min_size=16, max_size=16).filter(any)
+spaces = st.builds(SpaceMembership, groups, st.none() | st.integers(1, 100))
+wanted = st.builds(Limits, card_lists, st.sampled_from(ComputePolicy), memory_policy=memory_policies) | st.builds(
+    Limits, card_lists, st.just(ComputePolicy.BURST), memory_policy=memory_policies, space=spaces
 )
 sizes = st.from_regex(r"\A ?\d{0,4}(\.\d{0,4})? ?([KMGTX]i?)?B? ?\Z")
 

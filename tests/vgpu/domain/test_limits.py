@@ -1,6 +1,7 @@
 """The limits file: encoding, rewriting in place, and damaged files, which are refused."""
 
 import contextlib
+import zlib
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.errors import MalformedLimits
 from vgpu.domain.formats import limits
-from vgpu.domain.formats.limits import CardLimit, Limits
+from vgpu.domain.formats.limits import CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import CardUuid
 
 GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
@@ -17,12 +18,12 @@ OTHER = CardUuid("GPU-00000000-0000-0000-0000-000000000001")
 
 uuids = st.binary(min_size=16, max_size=16).map(limits.uuid_text)
 cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**64 - 2), st.integers(0, 100))
-anything = st.builds(
-    Limits,
-    st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gpu).map(tuple),
-    st.sampled_from(ComputePolicy),
-    st.integers(0, 100),
-    st.sampled_from(MemoryPolicy),
+card_lists = st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gpu).map(tuple)
+priorities, memory_policies = st.integers(0, 100), st.sampled_from(MemoryPolicy)
+groups = st.binary(min_size=16, max_size=16).filter(any)
+spaces = st.builds(SpaceMembership, groups, st.none() | st.integers(1, 100))
+anything = st.builds(Limits, card_lists, st.sampled_from(ComputePolicy), priorities, memory_policies) | st.builds(
+    Limits, card_lists, st.just(ComputePolicy.BURST), priorities, memory_policies, spaces
 )
 
 
@@ -112,3 +113,34 @@ def test_version_1_stays_readable() -> None:
     ).ljust(limits.SIZE, b"\0")
     assert limits.decode(data) == wanted
     assert limits.encode(wanted) == data
+
+
+@pytest.mark.parametrize(
+    ("policy", "space"),
+    [
+        (ComputePolicy.FIXED, SpaceMembership(b"g" * 16)),  # a library without groups would hold it to its share
+        (ComputePolicy.BURST, SpaceMembership(bytes(16))),
+        (ComputePolicy.BURST, SpaceMembership(b"short")),
+        (ComputePolicy.BURST, SpaceMembership(b"g" * 16, 0)),
+        (ComputePolicy.BURST, SpaceMembership(b"g" * 16, 101)),
+    ],
+)
+def test_what_is_no_membership_is_not_encoded(policy: ComputePolicy, space: SpaceMembership) -> None:
+    with pytest.raises(ValueError, match="no member of a group"):
+        limits.encode(Limits((), policy, space=space))
+
+
+def test_a_percentage_above_100_is_malformed() -> None:
+    data = bytearray(limits.encode(Limits((), ComputePolicy.BURST, space=SpaceMembership(b"g" * 16, 100))))
+    slot = data[64 : 64 + 1600]
+    slot[44:48] = (101).to_bytes(4, "little")
+    data[64 : 64 + 1600] = zlib.crc32(slot[4:]).to_bytes(4, "little") + slot[4:]
+    with pytest.raises(MalformedLimits, match="101 % of the multiprocessors"):
+        limits.decode(bytes(data))
+
+
+def test_a_file_of_a_version_without_groups_says_nothing_of_one() -> None:
+    """Its slots had zeros where the group and the percentage are now."""
+    data = limits.encode(Limits((CardLimit(GPU, 1 << 30, 30),), ComputePolicy.BURST))
+    assert data[64 + 28 : 64 + 64] == bytes(36)
+    assert limits.decode(data).space is None

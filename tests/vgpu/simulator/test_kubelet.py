@@ -238,3 +238,23 @@ async def test_a_status_that_another_client_writes_ends_no_round(world: NodeWorl
         await world.cluster.update(Target(PODS, pod.namespace, pod.name, "status"), {"status": status})
         await world.kubelet.round()
         world.clock.now += timedelta(seconds=60)
+
+
+async def test_a_cordoned_card_is_counted_and_keeps_the_time_since_when(world: NodeWorld) -> None:
+    gpunode = Target(resources.GPUNODES, name=NODE.name)
+
+    async def cordon(*cordoned: bool) -> None:
+        cards = [
+            {"uuid": uuid, "cordoned": is_cordoned} for uuid, is_cordoned in zip((FIRST, SECOND), cordoned, strict=True)
+        ]
+        await world.cluster.patch(gpunode, lambda old: {**old, "spec": {"cards": cards}})
+        await world.kubelet.round()
+
+    await cordon(True, False)
+    world.clock.now += timedelta(hours=1)
+    await cordon(True, True)
+    assert [world.card(index)["cordonedSince"] for index in (0, 1)] == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
+    assert world.cluster.get(gpunode)["status"]["summary"]["cordoned"] == 2
+    await cordon(False, False)
+    assert "cordonedSince" not in world.card(0) | world.card(1)
+    assert world.cluster.get(gpunode)["status"]["summary"]["cordoned"] == 0

@@ -32,6 +32,13 @@ def test_a_program_without_a_launch_is_idle() -> None:
     assert codes(0, has_launched=False) == [FindingCode.IDLE]
 
 
+def test_long_kernels_are_told_last_because_only_others_wait_for_them() -> None:
+    activity = Activity(turn=Wait(2 * S, 9), long_kernels=10, long_kernel_ns=7 * S)
+    wait, long = live.check(replace(BUSY, activity=activity))
+    assert (wait.code, long.code) == (FindingCode.WAITS_FOR_TURNS, FindingCode.LONG_KERNELS)
+    assert long.seen == "it ran 10 kernels or graphs of 50 ms or more, 0.7 s each: other containers wait for each"
+
+
 def test_waits_are_told_apart_and_the_longest_comes_first() -> None:
     (finding,) = live.check(replace(BUSY, gpu_ns=3 * S, activity=Activity(share=Wait(7 * S, 500))))
     assert finding.code is FindingCode.SHARE_USED_UP

@@ -1,14 +1,18 @@
 """The cards of a GPUNode: `status.cards` as a device plugin writes it, and the node as it is read."""
 
-from typing import Any
+from typing import Any, Final
 
 from vgpu.domain.cards.device import Card, CardMode, Node
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import Json
+
+_MAX_TIME: Final = 35
 
 
 def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
     """Return the JSON of a card; `mig_enabled` says whether NVML reports the card as divided by MIG."""
-    return {
+    cordon = {"cordonedSince": card.cordoned_since} if card.cordoned_since else {}
+    return cordon | {
         "uuid": card.uuid,
         "index": card.index,
         "model": card.model,
@@ -39,6 +43,12 @@ def node(obj: Json) -> Node:
     return Node(metadata["name"], slice_mib, cards, status.get("pluginVersion") or "")
 
 
+def cordoned_since(obj: Json) -> dict[CardUuid, str]:
+    """Return since when each card is cordoned, by the status of a GPUNode; empty where it does not say."""
+    listed = (obj.get("status") or {}).get("cards") or ()
+    return {CardUuid(str(entry.get("uuid"))): _time(entry.get("cordonedSince")) for entry in listed}
+
+
 def _card(seen: Json, wanted: Json) -> Card:
     mode = wanted.get("mode") or CardMode.SHARED
     if mode == CardMode.SHARED and seen.get("exclusiveProcess"):
@@ -53,9 +63,14 @@ def _card(seen: Json, wanted: Json) -> Card:
         numa_node=seen.get("numaNode", -1),
         nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
         cordoned=bool(wanted.get("cordoned")),
+        cordoned_since=_time(seen.get("cordonedSince")) if wanted.get("cordoned") else "",
         mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
         unified=bool(seen.get("unified")),
         exclusive_process=bool(seen.get("exclusiveProcess")),
     )
+
+
+def _time(text: Any) -> str:
+    return text[:_MAX_TIME] if isinstance(text, str) else ""

@@ -35,6 +35,7 @@ class Card:
         numa_node: -1 where unknown.
         nvlink_peers: UUIDs of the cards of this node that a direct NVLink reaches.
         cordoned: an admin wants no new containers on the card.
+        cordoned_since: since when, as RFC 3339; empty where it is not cordoned, or the device plugin has not said.
         mode: how an admin lets the card be used.
         held_slices: slices that the kubelet reports as held, whatever the annotations say.
         held_whole: whether the kubelet reports the card as held whole.
@@ -55,6 +56,7 @@ class Card:
     numa_node: int = -1
     nvlink_peers: tuple[CardUuid, ...] = ()
     cordoned: bool = False
+    cordoned_since: str = ""
     mode: CardMode = CardMode.SHARED
     held_slices: int = 0
     held_whole: bool = False

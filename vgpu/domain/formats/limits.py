@@ -1,11 +1,13 @@
 """The limits file: what a container may use, written on the host and read by the limiter inside.
 
     64 bytes    header: magic, version, size of a slot, index of the slot in force
-    1600 bytes  slot 0: crc32, count of cards, sequence number, policies, priority; 32 entries of 48 bytes
+    1600 bytes  slot 0: crc32, count of cards, sequence number, policies, priority, group in space and cap of
+                multiprocessors; 32 entries of 48 bytes
     1600 bytes  slot 1
 
 A rewrite fills the slot that is not in force and then flips the index, so that a writer that dies leaves the old limits
-intact. Little-endian; mirrored by `limiter/src/common/limits.h`.
+intact. Bytes that a version leaves free are zeros, and zeros say nothing: a field that takes some of them is no new
+version where a library without it enforces limits as strict. Little-endian; mirrored by `limiter/src/common/limits.h`.
 """
 
 import re
@@ -15,9 +17,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.domain.asks.space import FINGERPRINT_SIZE
 from vgpu.domain.errors import MalformedLimits
 from vgpu.domain.identifiers import CardUuid
-from vgpu.domain.quantity import FULL_CORES
+from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
@@ -26,7 +29,7 @@ ANY_GPU: Final = CardUuid("*")  # every card without an entry
 
 _MAGIC: Final = b"VGPULIMS"
 _HEADER: Final = struct.Struct("<8sIII44x")
-_SLOT: Final = struct.Struct("<IIQIII36x")
+_SLOT: Final = struct.Struct("<IIQIII16sI16x")
 _CARD: Final = struct.Struct("<16sQI20x")
 _CRC: Final = struct.Struct("<I")
 _ACTIVE: Final = struct.Struct("<I")
@@ -37,6 +40,7 @@ SIZE: Final = _HEADER.size + 2 * _SLOT_SIZE
 
 _POLICIES: Final = tuple(ComputePolicy)  # the file holds the index in this order
 _MEMORY_POLICIES: Final = tuple(MemoryPolicy)
+_NO_GROUP: Final = bytes(FINGERPRINT_SIZE)
 _UUID = re.compile(r"GPU-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _ANY_UUID: Final = bytes(16)
 
@@ -57,13 +61,28 @@ class CardLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceMembership:
+    """The group in space that a container is a member of (ADR 174).
+
+    Attributes:
+        group: 16 bytes, `SpaceGroup.fingerprint`.
+        sm_percentage: percent of a card's multiprocessors, 1 to 100, for the container's processes together; None: no
+            cap.
+    """
+
+    group: bytes
+    sm_percentage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """The content of a limits file."""
+    """The content of a limits file. A member of a group in space has the compute policy `burst`."""
 
     cards: tuple[CardLimit, ...]
     compute_policy: ComputePolicy = ComputePolicy.FIXED
     priority: int = 0
     memory_policy: MemoryPolicy = MemoryPolicy.REFUSE
+    space: SpaceMembership | None = None
 
 
 def encode(limits: Limits) -> bytes:
@@ -125,9 +144,21 @@ def _encode_slot(limits: Limits, number: int) -> bytes:
     if not 0 <= limits.priority <= MAX_PRIORITY:
         raise ValueError(f"priority out of range: {limits.priority}")
     policies = _POLICIES.index(limits.compute_policy), _MEMORY_POLICIES.index(limits.memory_policy)
-    head = _SLOT.pack(0, len(limits.cards), number, policies[0], limits.priority, policies[1])
+    space = _encode_space(limits)
+    head = _SLOT.pack(0, len(limits.cards), number, policies[0], limits.priority, policies[1], *space)
     body = (head + b"".join(map(_encode_card, limits.cards))).ljust(_SLOT_SIZE, b"\0")[_CRC.size :]
     return _CRC.pack(zlib.crc32(body)) + body
+
+
+def _encode_space(limits: Limits) -> tuple[bytes, int]:
+    space = limits.space
+    if space is None:
+        return _NO_GROUP, 0
+    is_group = len(space.group) == FINGERPRINT_SIZE and space.group != _NO_GROUP
+    is_percentage = space.sm_percentage is None or 1 <= space.sm_percentage <= WHOLE_PERCENT
+    if limits.compute_policy is not ComputePolicy.BURST or not is_group or not is_percentage:
+        raise ValueError(f"no member of a group in space: {limits.compute_policy}, {space}")
+    return space.group, space.sm_percentage or 0
 
 
 def _encode_card(card: CardLimit) -> bytes:
@@ -155,10 +186,13 @@ def _is_whole(data: bytes, slot: int) -> bool:
 
 
 def _read_slot(data: bytes, slot: int) -> Limits:
-    _, count, _, policy, priority, memory = _SLOT.unpack_from(data, _offset(slot))
+    _, count, _, policy, priority, memory, group, percentage = _SLOT.unpack_from(data, _offset(slot))
     if count > MAX_CARDS or policy >= len(_POLICIES) or memory >= len(_MEMORY_POLICIES):
         raise MalformedLimits(f"{count} cards, policies {policy} and {memory}")
+    if percentage > WHOLE_PERCENT:
+        raise MalformedLimits(f"{percentage} % of the multiprocessors")
     first = _offset(slot) + _SLOT.size
     entries = (_CARD.unpack_from(data, first + index * _CARD.size) for index in range(count))
     cards = tuple(CardLimit(uuid_text(u), None if m == _UNLIMITED else m, cores) for u, m, cores in entries)
-    return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory])
+    space = None if group == _NO_GROUP else SpaceMembership(group, percentage or None)
+    return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory], space)

@@ -113,6 +113,8 @@ class Activity:
         pageable_copies: copies between the card and memory of the host that is not pinned.
         pageable_bytes: bytes of these copies.
         queued_launches: launches that were put behind a closed wait.
+        long_kernels: kernels and graphs that took 50 ms or more, alone in their turns.
+        long_kernel_ns: sum of their times.
     """
 
     turn: Wait = Wait()
@@ -133,6 +135,8 @@ class Activity:
     pageable_copies: int = 0
     pageable_bytes: int = 0
     queued_launches: int = 0
+    long_kernels: int = 0
+    long_kernel_ns: int = 0
 
 
 EXPORTED: Final[Mapping[str, ExportedCounter]] = {

@@ -41,7 +41,7 @@ class InventoryState:
         held: IDs that containers hold.
         cores: percent of each card's time that is guaranteed to containers, by UUID.
         named: the cards that the spec of the GPUNode names.
-        cordoned: those that it cordons.
+        cordoned: those that it cordons, each with the time since when, as RFC 3339.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -49,7 +49,7 @@ class InventoryState:
     held: HeldDevices = NOTHING_HELD
     cores: Mapping[str, int] = field(default_factory=dict)
     named: frozenset[CardUuid] = frozenset()
-    cordoned: frozenset[CardUuid] = frozenset()
+    cordoned: Mapping[CardUuid, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> list[str]:
@@ -86,8 +86,8 @@ class Inventory:
         """Take the percent of each card's time that is guaranteed to containers."""
         self._update(replace(self.state, cores=cores))
 
-    def set_spec(self, named: frozenset[CardUuid], cordoned: frozenset[CardUuid]) -> None:
-        """Take the cards that the spec of the GPUNode names, and those that it cordons."""
+    def set_spec(self, named: frozenset[CardUuid], cordoned: Mapping[CardUuid, str]) -> None:
+        """Take the cards that the spec of the GPUNode names, and since when it cordons those that it cordons."""
         self._update(replace(self.state, named=named, cordoned=cordoned))
 
     def node(self) -> Node:

@@ -10,7 +10,9 @@ import msgspec
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import request as requests
+from vgpu.domain.asks import space
 from vgpu.domain.asks.request import ContainerKind, Parsed
+from vgpu.domain.asks.space import SpaceOptions
 from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import (
     NO_CONTAINER,
@@ -91,6 +93,8 @@ class BoundPod:
         is_synthetic: whether the pod's kernels are a load for tests, and no use.
         idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
+        space: the pod's group in space and its cap, None under another policy. Until groups are offered, `parsed` has a
+            problem for the policy, so the pod is refused.
         order: in which the pods first came into the watch.
     """
 
@@ -111,6 +115,7 @@ class BoundPod:
     kubelet_uid: KubeletPodUid = NOT_IN_A_POD
     is_synthetic: bool = False
     idle_warning: str = ""
+    space: SpaceOptions | None = None
     order: int = 0
 
     @property
@@ -162,6 +167,7 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         kubelet_uid=KubeletPodUid(annotations.get(_MIRROR) or metadata["uid"]),
         is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
         idle_warning=_idle_warning(status),
+        space=space.parse(metadata["namespace"], annotations)[0],
     )
 
 

@@ -6,9 +6,11 @@ A container that is proven gets its limits. Any other is refused, so that no con
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from vgpu.domain.asks import space
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
-from vgpu.domain.formats.limits import CardLimit, Limits
+from vgpu.domain.asks.space import SpaceOptions
+from vgpu.domain.formats.limits import CardLimit, Limits, SpaceMembership
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
@@ -54,14 +56,30 @@ def covered_files(pod: BoundPod, containers: Collection[ContainerName]) -> Conta
     return ContainerRefusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
 
 
-def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
-    """Return a container's limits: exact MiB and percent per card; a whole card has no limit."""
+def space_conflict(pod: BoundPod) -> ContainerRefusal | None:
+    """Return why the containers of a pod in a group in space cannot be members of it, or None where they can."""
+    request = pod.parsed.request
+    if pod.space is None or request is None:
+        return None
+    found = [str(problem) for problem in space.conflicts(request.containers, request.options.memory_policy)]
+    return ContainerRefusal(NodeReason.SPACE_NOT_POSSIBLE, "; ".join(found)) if found else None
+
+
+def limits_for(
+    request: PodRequest, container: ContainerRequest, grants: Sequence[Grant], member: SpaceOptions | None = None
+) -> Limits:
+    """Return a container's limits: exact MiB and percent per card; a whole card has no limit.
+
+    `member` is what the pod of a member of a group in space says. A library that knows no groups gives a member turns
+    under the policy `burst`.
+    """
     options = request.options
     policy = options.compute_policy or default_compute_policy(container.cores)
-    if container.whole:
+    if container.whole or member is not None:
         policy = ComputePolicy.BURST
     memory_policy = options.memory_policy or MemoryPolicy.REFUSE
-    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy)
+    membership = SpaceMembership(member.group.fingerprint, member.sm_percentage) if member else None
+    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy, membership)
 
 
 def request_of(request: PodRequest, container: ContainerName) -> ContainerRequest | None:

@@ -2,6 +2,8 @@
 
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
 <state>/allocations/<id>/notices/idle                     what the container's pod was warned of, as long as that holds
+<state>/allocations/<id>/space/                           empty, or the pipe directory of the container's group in
+                                                          space is mounted here (vgpu/node/space/membership.py)
 <state>/allocations/<id>/libvgpushare.so, ld.so.preload   copies: a container can lease a file (fcntl, F_SETLEASE), and
                                                           whoever opens it then waits for 45 s (docs/adr/0034)
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
@@ -92,6 +94,14 @@ class StateFiles:
         """Return the directory of what the container is told; containers of 0.1.0 have none."""
         return self.allocations / allocation / "notices"
 
+    def space(self, allocation: str) -> Path:
+        """Return the directory in which the container finds the MPS daemon of its group in space, if it is in one."""
+        return self.allocations / allocation / "space"
+
+    def lead_space_to(self, allocation: str, pipe: Path) -> None:
+        """Let the container find this pipe directory from its next start on, until `prepare`. Raises OSError."""
+        mounts.bind(pipe, self.space(allocation))
+
     def write_notice(self, allocation: str, text: str) -> None:
         """Write the notice that the container's pod is idle, or remove it where the text is empty. Raises OSError."""
         folder = self.notices(allocation)
@@ -106,13 +116,19 @@ class StateFiles:
 
         `region_header` begins the region, in the version that the container's library reads. Raises OSError.
         """
-        for folder in (self.arbiter(allocation), self.notices(allocation)):
+        self._take_pipe_away(allocation)
+        for folder in (self.arbiter(allocation), self.notices(allocation), self.space(allocation)):
             folder.mkdir(parents=True, exist_ok=True, mode=0o755)
             folder.chmod(0o755)  # not subject to the umask: the container may run as any user
             self._label(folder)  # a socket gets the type of its directory
         if not self.limits(allocation).exists():
             self._create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
         self._refresh_region(allocation, region_header)
+
+    def _take_pipe_away(self, allocation: str) -> None:
+        """Unmount a group's directory, also lest what removes the allocation's files remove the daemon's."""
+        if mounts.is_mount(self.space(allocation)):
+            mounts.unmount(self.space(allocation))
 
     def _refresh_region(self, allocation: str, header: bytes) -> None:
         """Replace the region by a new one; processes that have the old one mapped keep it."""
@@ -152,6 +168,7 @@ class StateFiles:
 
     def remove(self, allocation: str) -> None:
         """Remove an allocation's files."""
+        self._take_pipe_away(allocation)
         shared = self.region(allocation).parent
         if os.path.ismount(shared):
             mounts.unmount(shared)

@@ -3,10 +3,13 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.domain.cards import card_status
 from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import watermarks
 from vgpu.node.cards.watermarks import Watermark, Watermarks
@@ -22,13 +25,14 @@ class GpuNodeSpec:
         watermarks: of cards that have their own.
         acknowledged: the fault that an administrator has dealt with.
         named: every card that has an entry.
-        cordoned: cards that take no new containers.
+        cordoned: cards that take no new containers, each with the time since when; empty where the object's status says
+            none.
     """
 
     watermarks: dict[CardUuid, Watermark] = field(default_factory=dict)
     acknowledged: Mapping[CardUuid, str] = field(default_factory=dict)
     named: frozenset[CardUuid] = frozenset()
-    cordoned: frozenset[CardUuid] = frozenset()
+    cordoned: Mapping[CardUuid, str] = field(default_factory=dict)
 
 
 _NOTHING: Final = GpuNodeSpec()
@@ -36,10 +40,13 @@ _NOTHING: Final = GpuNodeSpec()
 
 def decode(raw: bytes) -> GpuNodeSpec:
     """Read a GPUNode's spec; what is not valid is logged and ignored."""
-    cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
+    obj = msgspec.json.decode(raw)
+    cards: list[dict[str, Any]] = (obj.get("spec") or {}).get("cards") or []
     found = {CardUuid(str(card.get("uuid"))): card.get("acknowledgedFault") for card in cards}
     acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
-    cordoned = frozenset(CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
+    since = card_status.cordoned_since(obj)
+    named = (CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
+    cordoned = {uuid: since.get(uuid, "") for uuid in named}
     return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
 
 
@@ -49,13 +56,19 @@ class SpecHandler:
     def __init__(
         self,
         acknowledge: Callable[[Mapping[CardUuid, str]], None],
-        cards: Callable[[frozenset[CardUuid], frozenset[CardUuid]], None],
+        cards: Callable[[frozenset[CardUuid], Mapping[CardUuid, str]], None],
         marks: Watermarks | None,
+        now: Callable[[], datetime],
     ) -> None:
-        """`acknowledge` takes the faults that were dealt with, `cards` the cards that are named and cordoned."""
+        """`acknowledge` takes the faults that were dealt with.
+
+        `cards` takes the cards that are named, and those that are cordoned with the time since when, as RFC 3339.
+        """
         self._acknowledge = acknowledge
         self._cards = cards
         self._marks = marks
+        self._now = now
+        self._since: dict[CardUuid, str] | None = None
 
     def replace(self, objects: list[GpuNodeSpec], version: str) -> None:
         """Take the list: one GPUNode, or none yet."""
@@ -77,4 +90,7 @@ class SpecHandler:
 
     def _take(self, spec: GpuNodeSpec) -> None:
         self._acknowledge(spec.acknowledged)
-        self._cards(spec.named, spec.cordoned)
+        known = spec.cordoned if self._since is None else self._since  # later a status may be older than its spec
+        at = timestamps.seconds(self._now())
+        self._since = {uuid: known.get(uuid) or at for uuid in spec.cordoned}
+        self._cards(spec.named, self._since)

@@ -142,4 +142,5 @@ def _with_state(card: Card, state: InventoryState) -> Card:
         held_slices=state.held.slices_of(card.uuid),
         held_whole=card.uuid in state.held.cards,
         cordoned=card.uuid in state.cordoned,
+        cordoned_since=state.cordoned.get(card.uuid, ""),
     )

@@ -1,4 +1,5 @@
 """Groups in space: the MPS daemon of each group on each card, its directories, and its members (ADR 174).
 
-No part calls this yet. A module belongs here if it works on what a group has on a node.
+`python -m deviceplugin.space` runs the daemons; no installation starts it yet. The device plugin adds members. A module
+belongs here if it works on what a group has on a node.
 """

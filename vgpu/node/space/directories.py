@@ -13,7 +13,7 @@ The order of reads and writes leaves no moment in which a member starts without 
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -83,6 +83,12 @@ class SpaceDirectories:
     def remove_member(self, of: GroupOnCard, allocation: str) -> None:
         """Say that an allocation is no member any more; it may have been none."""
         (self._members / str(of) / allocation).unlink(missing_ok=True)
+
+    def keep_members(self, allocations: Collection[str]) -> None:
+        """Say that no other allocations are members any more."""
+        for path in self._members.glob("*/*/*"):
+            if path.name not in allocations:
+                path.unlink(missing_ok=True)
 
     def members(self, of: GroupOnCard) -> frozenset[str]:
         """Return the allocations that are members."""

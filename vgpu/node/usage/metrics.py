@@ -4,8 +4,9 @@ A container writes its own region, so its figures are as good as the container; 
 the findings tell where they are wrong. There are 22 series for each container and card, 12 to 29 for a card, and up to
 11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
 
-A container of a synthetic load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in
-every series instead would begin all of them anew where the pod's label changes.
+A container with long kernels has two series more, three while one of them does not end. A container of a synthetic
+load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in every series instead would
+begin all of them anew where the pod's label changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -66,6 +67,7 @@ class ContainerState:
         sampled_s: the same by NVML's samples only.
         idle_ms: for how long the container has not used the card; None where that is unknown.
         is_synthetic: whether its kernels are a load for tests, and no use.
+        endless_kernel_s: for how long a kernel of it has run that does not end; None where there is none.
     """
 
     holder: Holder
@@ -79,6 +81,7 @@ class ContainerState:
     sampled_s: float = 0.0
     idle_ms: int | None = None
     is_synthetic: bool = False
+    endless_kernel_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +189,31 @@ CONTAINER_ROWS: Final = (
     ),
     _used("memory_refusals_total", _C, "Allocations that the limiter refused", lambda u: u.refusals),
     *(_counted(name, counter) for name, counter in region.EXPORTED.items()),
+    _used(
+        "long_kernels_total",
+        _C,
+        "Kernels and graphs that took 50 ms or more; no value where there was none",
+        lambda u: u.activity.long_kernels or None,
+    ),
+    _used(
+        "long_kernel_seconds_total",
+        _C,
+        "Time of kernels and graphs that took 50 ms or more; no value where there was none",
+        lambda u: u.activity.long_kernel_ns * _NS or None,
+    ),
     _container("processes", _G, "Processes that NVML lists on the card", lambda c: c.processes),
     _container(
         "idle_seconds",
         _G,
         "Time since the container last used the card; no value where that is unknown",
         lambda c: None if c.idle_ms is None else c.idle_ms / 1000,
+    ),
+    _container(
+        "endless_kernel_seconds",
+        _G,
+        "Time for which a kernel of the container has run that does not end, beside other containers; no value where "
+        "there is none",
+        lambda c: c.endless_kernel_s,
     ),
     _container(
         "synthetic",

@@ -34,9 +34,10 @@ from vgpu.node.processes import share_files, uninvited
 from vgpu.node.processes.findings import ProcessFinding
 from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import ProcessGroup
-from vgpu.node.usage import dcgm_metrics, metrics, process_owner
+from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
+from vgpu.node.usage.long_kernels import KernelLengths
 from vgpu.node.usage.meter import MemoryUse, UsageMeter
 from vgpu.node.usage.metrics import CardReading, ContainerState, NodeReading
 
@@ -106,7 +107,10 @@ class _Known:
 
 
 class MetricsReader:
-    """The metrics of one node. `collect` may be called from any thread."""
+    """The metrics of one node. `collect` may be called from any thread.
+
+    `on_change` may be set: it is called in the event loop when `kernel_reports` have changed.
+    """
 
     def __init__(
         self,
@@ -125,6 +129,7 @@ class MetricsReader:
 
         `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
         """
+        self.on_change: Callable[[], None] = lambda: None
         self._wall_clock = wall_clock
         self._node = node
         self._version = version
@@ -138,6 +143,8 @@ class MetricsReader:
         self._process = process
         self._slot_owners = SlotOwners()
         self._idle = IdleTimes(monotonic_ns)
+        self._monotonic_ns = monotonic_ns
+        self._kernels = KernelLengths()
         self._known = _known(sources)
         self._reading = threading.Lock()
         self._reported: AbstractSet[ContainerKey] = frozenset()
@@ -145,8 +152,11 @@ class MetricsReader:
     async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
         while True:
+            before = self.kernel_reports()
             self._known = _known(self._sources)
             await asyncio.to_thread(self._sample, self._known)
+            if self.kernel_reports() != before:
+                self.on_change()
             await asyncio.sleep(period_s)
 
     def collect(self) -> list[MetricFamily]:
@@ -176,6 +186,15 @@ class MetricsReader:
             sum(bool(account.problem) for account in accounts.values()),
             known.refusals,
         )
+
+    def kernel_reports(self, evicts: Collection[str] = ()) -> list[JsonObject]:
+        """Return an entry for each pod whose kernels keep others waiting, as `status.refusals` of a GPUNode lists them.
+
+        `evicts` are the reasons that evict pods.
+        """
+        indexes = {gpu.card.uuid: gpu.card.index for gpu in self._known.cards.gpus}
+        kernels = self._kernels
+        return kernel_reports.reports(kernels.long, kernels.endless_s, indexes, self._sources.pods(), evicts=evicts)
 
     def usage(self) -> list[MeasuredUse]:
         """Return what the containers have used, for the history."""
@@ -210,6 +229,7 @@ class MetricsReader:
             self._reported = known.running.keys()
             held = self._held(known, accounts)
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
+            self._kernels.look(held, samples, owners, self._monotonic_ns())
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
             seconds = dict.fromkeys(held, 0.0) | counted
             self._meter.add(
@@ -286,6 +306,7 @@ class MetricsReader:
             self._time.containers.get(key, 0.0),
             self._time.sampled.get(key, 0.0),
             self._idle.ms.get(key),
+            endless_kernel_s=self._kernels.endless_s.get(key),
         )
 
     def _living(self, group: ProcessGroup | None) -> ProcessGroup | None:

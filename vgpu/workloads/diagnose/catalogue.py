@@ -36,6 +36,7 @@ class FindingCode(StrEnum):
     IDLE = "idle"
     SHARE_USED_UP = "share-used-up"
     WAITS_FOR_TURNS = "waits-for-turns"
+    LONG_KERNELS = "long-kernels"
     HOST_BOUND = "host-bound"
     SYNC_BOUND = "sync-bound"
     LAUNCH_BOUND = "launch-bound"
@@ -189,6 +190,12 @@ ADVICE: Final[Mapping[FindingCode, CodeMeaning]] = {
         "Ask for more vgpu.io/gpu-cores, raise vgpu.io/priority, or place the pod beside others that use less of their "
         "card (vgpu.io/gpu-policy: spread). Do not share a card with a program that keeps it busy all the time.",
         "up to the share of the time that launches waited",
+    ),
+    FindingCode.LONG_KERNELS: CodeMeaning(
+        "A kernel cannot be stopped, and a graph is launched as a whole: other containers wait for its end.",
+        "Divide the work into kernels or graphs of less than 20 ms, or keep the pod on cards without programs that "
+        "serve requests.",
+        "nothing for this program, the wait for its kernels for the others",
     ),
     FindingCode.HOST_BOUND: CodeMeaning(
         "The program does something else between its kernels for milliseconds: it reads data, saves, or computes on "

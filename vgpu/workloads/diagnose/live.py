@@ -35,7 +35,7 @@ def check(seen: Period) -> Iterator[ProgramFinding]:
     if not seen.has_launched and seen.used < _USED:
         yield ProgramFinding(FindingCode.IDLE, (), f"no kernel ran in {seen.ns / _NS:.0f} s")
         return
-    found = [*_waits(seen), *_gaps(seen), *_hardware(seen)]
+    found = [*_waits(seen), *_gaps(seen), *_hardware(seen), *_long_kernels(seen)]
     yield from (finding for _, finding in sorted(found, key=lambda costly: -costly[0]))
 
 
@@ -48,6 +48,15 @@ def _waits(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:
     if turn >= _WAITS:
         text = f"launches waited {turn:.0%} of the time for other containers of the card; {used}"
         yield turn, ProgramFinding(FindingCode.WAITS_FOR_TURNS, (), text, _bound(1 - turn))
+
+
+def _long_kernels(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:
+    """Yield what keeps others waiting, as the last finding: without it this program is no faster."""
+    count = seen.activity.long_kernels
+    if count:
+        each = seen.activity.long_kernel_ns / count / _NS
+        text = f"it ran {count:,} kernels or graphs of 50 ms or more, {each:.2g} s each: other containers wait for each"
+        yield 0.0, ProgramFinding(FindingCode.LONG_KERNELS, (), text)
 
 
 def _gaps(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:

@@ -136,6 +136,8 @@ def between(before: CardUse, after: CardUse, ns: int, cores: int) -> Period | No
         synchronize_ns=new.synchronize_ns - old.synchronize_ns,
         pageable_copies=new.pageable_copies - old.pageable_copies,
         pageable_bytes=new.pageable_bytes - old.pageable_bytes,
+        long_kernels=new.long_kernels - old.long_kernels,
+        long_kernel_ns=new.long_kernel_ns - old.long_kernel_ns,
     )
     gpu_ns = after.gpu_ns - before.gpu_ns
     counts = (gpu_ns, made.host_gap_ns, made.synchronizes, made.share.ns, made.turn.ns)

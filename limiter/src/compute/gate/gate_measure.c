@@ -54,25 +54,49 @@ static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
     if (!is_known(gate, key)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
 }
 
-/* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
- * for long. */
-static void learn_early_sample(struct gate *gate) {
-    bool is_stream_idle = false;
-    if (!gate->turn_sample.is_chosen || !gate->turn_sample.is_early) return;
-    uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
-    if (!sampled) return;
-    early_launches_note_sample(&gate->turn.early, sampled);
+/* A launch that was followed by early ones may have waited for them, if it was alone; with others, nothing is known of
+ * it. */
+static void learn_sample(struct gate *gate, const struct turn *turn, const struct turn_sample *sample, uint64_t ns) {
+    const struct early_launches *early = &turn->early;
+    bool has_waited = early_launches_are_any(early) && !sample->is_early;
+    if (!has_waited) note_unknown(gate, sample->key, ns);
+    if (!has_waited)
+        estimates_learn(&gate->estimates, sample->key, ns);
+    else if (early->before == 1)
+        estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
+}
+
+/* Whether the turn's first launch, before the early ones, has worked for all of its time. */
+static bool has_worked(const struct turn *turn, uint64_t ns) {
+    return turn->early.before == 1 && !estimates_may_have_waited(ns, turn->early.begun_at - turn->begun_at);
+}
+
+static void learn_early(struct gate *gate, uint64_t sampled, bool is_stream_idle) {
     note_unknown(gate, gate->turn_sample.key, sampled);
     if (gate->turn.limits.is_joint && is_known(gate, gate->turn_sample.key))
         estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
     else
         estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+}
+
+/* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
+ * for long. */
+static void learn_finished_sample(struct gate *gate) {
+    bool is_stream_idle = false;
+    uint64_t sampled = gate->turn_sample.is_chosen ? turn_events_sampled_ns(gate_events(gate), &is_stream_idle) : 0;
+    if (!sampled) return;
+    if (gate->turn_sample.is_early)
+        learn_early(gate, sampled, is_stream_idle);
+    else
+        learn_sample(gate, &gate->turn, &gate->turn_sample, turn_sampled(sampled, is_stream_idle));
+    if (gate->turn_sample.is_early || has_worked(&gate->turn, sampled))
+        early_launches_note_sample(&gate->turn.early, sampled);
     turn_events_end_sample(gate_events(gate));
     gate->turn_sample.is_chosen = false;
 }
 
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
-    learn_early_sample(gate);
+    learn_finished_sample(gate);
     uint64_t left = early_launches_take_back(&gate->turn.early);
     if (left) turn_request_return_loan(&gate->request, left, 0);
     uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
@@ -120,18 +144,6 @@ void gate_measure_learn_beside(struct gate *gate) {
     if (sampled) estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
 }
 
-/* A launch that was followed by early ones may have waited for them, if it was alone; with others, nothing is known of
- * it. */
-static void learn_sample(struct gate *gate, const struct turn *turn, const struct turn_sample *sample, uint64_t ns) {
-    const struct early_launches *early = &turn->early;
-    bool has_waited = early_launches_are_any(early) && !sample->is_early;
-    if (!has_waited) note_unknown(gate, sample->key, ns);
-    if (!has_waited)
-        estimates_learn(&gate->estimates, sample->key, ns);
-    else if (early->before == 1)
-        estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
-}
-
 static void learn_estimates(struct gate *gate, struct turn *turn, const struct turn_events *events,
                             const struct turn_sample *sample, uint64_t measured) {
     bool is_stream_idle = false;
@@ -150,6 +162,12 @@ static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t 
     return is_interrupted ? 0 : measured;
 }
 
+/* Of a launch that was never measured before, the time contains what the host did until the next one. */
+static void count_kernel(const struct gate *gate, const struct turn *turn, uint64_t cost) {
+    bool is_kernel = turn->launches == 1 && !turn->is_unknown && !early_launches_are_any(&turn->early);
+    if (is_kernel) activity_count_kernel(gate->request.activity, cost);
+}
+
 static void end_loans(struct gate *gate, uint64_t measured) {
     const struct early_launches *early = &gate->turn.early;
     if (early_launches_are_any(early))
@@ -161,6 +179,7 @@ uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
     uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
     learn_estimates(gate, &gate->turn, gate_events(gate), &gate->turn_sample, measured);
+    count_kernel(gate, &gate->turn, cost);
     end_loans(gate, measured);
     return saturating_sub(cost ? cost : clock_now() - gate->turn.begun_at, gate->turn.charged);
 }
@@ -188,7 +207,9 @@ static uint64_t measured_cost(struct gate *gate) {
     if (!await_events(events, aside->turn.drains_at, until)) return aside->turn.expected;
     uint64_t measured = aside->has_ends ? believable(gate, &aside->turn, turn_events_measured_ns(events)) : 0;
     learn_estimates(gate, &aside->turn, events, &aside->sample, measured);
-    return turn_cost(&aside->turn, measured, aside->ends_recorded_at);
+    uint64_t cost = turn_cost(&aside->turn, measured, aside->ends_recorded_at);
+    count_kernel(gate, &aside->turn, cost);
+    return cost;
 }
 
 void gate_measure_collect(struct gate *gate) {

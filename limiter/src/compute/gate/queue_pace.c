@@ -129,6 +129,6 @@ bool queue_pace_may_run(struct gate *gate, uint64_t estimate, uint64_t now) {
 }
 
 void queue_pace_note_awaited(struct gate *gate) {
-    uint64_t slack = gate->turn.expected / 4 + BUSY_SLACK;
+    uint64_t slack = gate->turn.is_unknown ? ARBITRATION_LONG_KERNEL_NS : gate->turn.expected / 4 + BUSY_SLACK;
     turn_request_note_awaited(&gate->request, gate->turn.drains_at + slack);
 }

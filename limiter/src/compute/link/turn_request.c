@@ -17,8 +17,9 @@
  * arbiter_turn_await returns after 20 ms. */
 #define WAITING_EXTENSION (50 * NS_PER_MS)
 
-/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
-#define ARBITER_TIMEOUT (5000 * NS_PER_MS)
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. The
+ * longest kernels of four other containers may lie between two turns. */
+#define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
 
 /* How long a launch waits for tokens before it goes early, if there is work elsewhere, and how often it asks for that
  * again. */
@@ -149,7 +150,7 @@ static bool await_arbiter_turn(struct turn_request *request) {
     uint64_t until = clock_now() + ARBITER_TIMEOUT;
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
         uint64_t since = clock_now();
-        turn_request_extend(request, since + WAITING_EXTENSION);
+        if (request->card) token_bucket_extend_wait(request->card, request->holder_id, since + WAITING_EXTENSION);
         arbiter_turn_await(&request->arbiter_turn, &request->link);
         activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
         if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)

@@ -42,7 +42,7 @@ struct early_request {
 
 /* Waits for the turn and returns its limits. `early`: while there is work elsewhere, the wait for tokens may end with a
  * loan. NULL = never. Returns without a turn if nothing limits the process any more, LOCK_REGION
- * cannot be taken, or the arbiter gives no turn within 5 s; so launches are delayed but never fail. Takes
+ * cannot be taken, or the arbiter gives no turn within 20 s; so launches are delayed but never fail. Takes
  * LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
 struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early);
 

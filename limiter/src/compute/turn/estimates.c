@@ -105,11 +105,13 @@ void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t 
     row->count++;
 }
 
+bool estimates_may_have_waited(uint64_t ns, uint64_t waited) { return ns < waited + max_u64(waited / 2, RELEASE_MAX); }
+
 /* Halved, because the next time the launch is waited for until its estimate is over, and so would never be found to be
  * shorter. FIRST_SAMPLES: if it takes longer after all, two samples suffice. */
 void estimates_learn_waiting(struct estimates *estimates, uint64_t key, uint64_t ns, uint64_t waited) {
     struct estimate *row = slot_for(estimates, key);
-    if (row->key != key || ns >= waited + max_u64(waited / 2, RELEASE_MAX))
+    if (row->key != key || !estimates_may_have_waited(ns, waited))
         estimates_learn(estimates, key, ns);
     else
         *row = (struct estimate){.key = key, .ns = min_u64(row->ns, ns) / 2, .count = FIRST_SAMPLES};

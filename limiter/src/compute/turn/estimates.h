@@ -43,6 +43,10 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
  * may contain slices or the loading of the kernel too, learns from it. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
+/* Whether a launch that took `ns` may have waited for later launches of its program, which were admitted `waited` ns
+ * after it. */
+bool estimates_may_have_waited(uint64_t ns, uint64_t waited);
+
 /* Adds a sample of a launch that may have waited for later launches of its program, which were admitted `waited` ns
  * after it. One that went on for half as long again, and 4 ms, did not wait for them. Otherwise nothing is known but
  * that the launch takes no longer: it counts where there is no estimate, and halves a longer one. */

@@ -19,8 +19,10 @@
 /* A time slice of the card's. */
 #define SLICE (2 * NS_PER_MS)
 
-/* Estimates may be those of kernels that waited until their own timeout, which is 0.1 s in XLA. */
-#define DRAIN_MAX (50 * NS_PER_MS)
+/* Estimates may be those of kernels that waited until their own timeout, which is 0.1 s in XLA: of estimates up to
+ * WAITING_MAX, which are at least those, DRAIN_MAX counts. Longer kernels are taken to work as long as they take. */
+#define DRAIN_MAX   (50 * NS_PER_MS)
+#define WAITING_MAX (150 * NS_PER_MS)
 
 /* INFORMATIVE_LAUNCHES: fewer launches say too little about how launches overlap. LAUNCHES_PER_GAP: see
  * is_device_bound. LATE_DIVISOR: a turn may end this part of its budget late; estimates are never exact. */
@@ -95,7 +97,7 @@ uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since) {
     bool may_have_slices = turn->limits.depth != UINT64_MAX;
     uint64_t rest = turn->is_unknown || early_launches_are_any(&turn->early) ? 0 : turn_remaining(turn, since);
     uint64_t longest = may_have_slices ? 2 * rest + SLICE : rest;
-    return since + min_u64(longest, DRAIN_MAX) + DRAIN_SLACK;
+    return since + (rest > WAITING_MAX ? longest : min_u64(longest, DRAIN_MAX)) + DRAIN_SLACK;
 }
 
 void turn_lend(struct turn *turn, uint64_t loan, uint64_t now) {

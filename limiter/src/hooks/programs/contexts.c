@@ -7,13 +7,18 @@
 #include "hooks/programs/context_creation.h"
 #include "hooks/programs/context_end.h"
 #include "hooks/programs/context_estimates.h"
+#include "hooks/programs/space_client.h"
 
 /* The descriptor for slot locks has a high number, for which the kernel enlarges the process's table. In a process with
  * threads, and the driver starts some, that takes it 8 to 18 ms (an RCU grace period); so the descriptor is opened
  * before. */
 EXPORT CUresult cuInit(unsigned flags) {
-    if (container_is_limited()) (void)container_self();
-    return REAL(cuInit)(flags);
+    if (!container_is_limited()) return REAL(cuInit)(flags);
+    (void)container_self();
+    if (!space_client_prepare()) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = REAL(cuInit)(flags);
+    space_client_conclude(result);
+    return result;
 }
 
 static CUresult finish_create(struct context_creation *creation, CUresult result, const CUcontext *context) {

@@ -1,5 +1,5 @@
 {{/*
-The objects are those of the kustomize base: templates read its files (files/base and files/overlays are links to them), put
+The objects are those of the kustomize base: templates read its files (files/base and files/components are links), put
 the values into the objects, and write them. So an object is described once, and the chart cannot fall behind.
 docs/adr/0161 says why.
 */}}

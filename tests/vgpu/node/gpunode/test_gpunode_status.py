@@ -1,16 +1,23 @@
 """What the GPUNode's status says of an administrator's settings and of what is free."""
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards.inventory import HeldDevices, Inventory
 from vgpu.node.gpunode import gpunode_spec, gpunode_status
 
 CARDS = tuple(Card(CardUuid(f"GPU-{index}"), index, "NVIDIA H100", 81920) for index in range(3))
+
+
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+AT_NOON, AN_HOUR_LATER = "2026-11-29T12:00:00Z", "2026-11-29T13:00:00Z"
 
 
 @pytest.fixture
@@ -25,7 +32,17 @@ def spec(*cards: dict[str, object]) -> gpunode_spec.GpuNodeSpec:
 
 
 def handler(inventory: Inventory) -> gpunode_spec.SpecHandler:
-    return gpunode_spec.SpecHandler(lambda _: None, inventory.set_spec, None)
+    return handler_at(inventory, lambda: NOON)
+
+
+def handler_at(inventory: Inventory, now: Callable[[], datetime]) -> gpunode_spec.SpecHandler:
+    return gpunode_spec.SpecHandler(lambda _: None, inventory.set_spec, None, now)
+
+
+def cordoned_since(inventory: Inventory) -> dict[str, str | None]:
+    """What the status says of each card, by UUID."""
+    cards = gpunode_status.status_of(inventory.state, 256, "0.1.0", ())["cards"]
+    return {card["uuid"]: card.get("cordonedSince") for card in cards}
 
 
 def settings_known(inventory: Inventory) -> gpunode_status.NodeCondition:
@@ -60,3 +77,40 @@ def test_the_arbiter_is_a_condition_where_the_node_has_one() -> None:
         for found in gpunode_status.arbiter_condition(is_running)
     ]
     assert said == [("ArbiterRuns", True, "Running"), ("ArbiterRuns", False, "ArbiterDown")]
+
+
+def test_a_cordon_keeps_its_time_until_it_ends(inventory: Inventory) -> None:
+    """Also where another card is cordoned meanwhile; set again, it has a new time."""
+    times = [NOON]
+    watched = handler_at(inventory, lambda: times[-1])
+    watched.replace([spec()], "1")
+    watched.upsert(spec({"uuid": "GPU-0", "cordoned": True}))
+    times.append(NOON + timedelta(hours=1))
+    both = spec({"uuid": "GPU-0", "cordoned": True}, {"uuid": "GPU-1", "cordoned": True})
+    watched.upsert(both)
+    assert cordoned_since(inventory) == {"GPU-0": AT_NOON, "GPU-1": AN_HOUR_LATER, "GPU-2": None}
+    watched.upsert(spec({"uuid": "GPU-0", "cordoned": False}))
+    assert set(cordoned_since(inventory).values()) == {None}
+    watched.upsert(both)
+    assert cordoned_since(inventory)["GPU-0"] == AN_HOUR_LATER
+
+
+def test_a_restarted_device_plugin_reads_the_time_of_a_cordon_in_the_status(inventory: Inventory) -> None:
+    """Once: later the status of an object may be older than its spec."""
+    stored = {"cards": [{"uuid": "GPU-0", "cordonedSince": AT_NOON}]}
+    raw = {"spec": {"cards": [{"uuid": "GPU-0", "cordoned": True}]}, "status": stored}
+    watched = handler_at(inventory, lambda: NOON + timedelta(hours=1))
+    watched.replace([gpunode_spec.decode(json.dumps(raw).encode())], "1")
+    assert cordoned_since(inventory)["GPU-0"] == AT_NOON
+    watched.upsert(spec())
+    watched.upsert(gpunode_spec.decode(json.dumps(raw).encode()))
+    assert cordoned_since(inventory)["GPU-0"] == AN_HOUR_LATER
+
+
+@pytest.mark.parametrize("text", [None, 5, ["x"], "x" * 1000])
+def test_a_time_that_is_none_is_bounded(text: object) -> None:
+    obj = {"metadata": {"name": "n"}, "spec": {"cards": [{"uuid": "GPU-0", "cordoned": True}]},
+           "status": {"sliceMiB": 256, "cards": [{"uuid": "GPU-0", "cordonedSince": text}]}}  # fmt: skip
+    (card,) = card_status.node(obj).cards
+    assert len(card.cordoned_since) <= len("2026-11-29T12:00:00.000000000+00:00")
+    assert card_status.cordoned_since(obj) == {"GPU-0": card.cordoned_since}

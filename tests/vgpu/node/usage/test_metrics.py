@@ -37,7 +37,14 @@ STATE = NodeReading(
     NodeName("n1"),
     "0.2",
     (CardReading(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardReading(gpu(1), "Xid79")),
-    (replace(PART, is_synthetic=True),),
+    (
+        replace(
+            PART,
+            use=replace(USE, activity=replace(USE.activity, long_kernels=2, long_kernel_ns=1_400_000_000)),
+            is_synthetic=True,
+            endless_kernel_s=7.0,
+        ),
+    ),
     {"LimiterNotLoaded": 1},
     True,
     True,
@@ -71,6 +78,8 @@ def test_every_value_is_in_the_catalogue_and_every_metric_of_the_catalogue_has_a
     assert all(found.values())
     assert found["vgpu_container_throttled_seconds_total"] == [0.5]
     assert found["vgpu_container_wait_seconds_total"] == [0.25, 0, 0, 0]
+    assert found["vgpu_container_long_kernel_seconds_total"] == [pytest.approx(1.4)]
+    assert found["vgpu_container_endless_kernel_seconds"] == [7]
     assert (found["vgpu_card_healthy"], found["vgpu_card_fault"]) == ([1, 0], [1])
     assert found["vgpu_card_busy_seconds_total"] == [4.0, 0.0]
 

@@ -1,0 +1,34 @@
+"""The supervisor's settings: flags, or environment variables `VGPU_SPACE_*`."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from vgpu.adapters import mps
+
+
+class SpaceSettings(BaseSettings):
+    """Supervisor of vgpushare: runs an MPS daemon for each group in space that has containers on this node."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VGPU_SPACE_",
+        cli_prog_name="python -m deviceplugin.space",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        extra="forbid",
+        populate_by_name=True,
+    )
+
+    state_dir: Path = Field(
+        Path("/var/lib/vgpu"), description="the device plugin's state directory; the same path as on the host"
+    )
+    control: Path = Field(
+        Path("/usr/bin") / mps.CONTROL, description="the driver's program that is the daemon, of the node's driver"
+    )
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    @property
+    def space_dir(self) -> Path:
+        """The directory by which the device plugin says which groups have members."""
+        return self.state_dir / "space"

@@ -1,0 +1,51 @@
+"""`python -m deviceplugin.space.supervising`: run the daemons of this node's groups until SIGTERM; they go on then.
+
+`python -m deviceplugin.space` starts this process, and again where it is killed.
+"""
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vgpu.adapters import extras
+
+with extras.needed("cluster", by="deviceplugin.space"):
+    from deviceplugin.space.settings import SpaceSettings
+    from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
+    from vgpu.domain.errors import StateUnusable
+    from vgpu.node.space.directories import SpaceDirectories
+    from vgpu.node.space.supervisor import Supervisor
+
+
+def main() -> None:
+    """Run; exit with status 2 on wrong settings, 1 on an error."""
+    settings = settings_reader.read(SpaceSettings, os.environ)
+    try:
+        with _only_one(settings.space_dir):
+            process.run("deviceplugin.space", settings.log_level, lambda: _supervise(settings))
+    except OSError as error:
+        sys.exit(f"deviceplugin.space: {error}")
+
+
+async def _supervise(settings: SpaceSettings) -> None:
+    if not os.access(settings.control, os.X_OK):
+        raise StateUnusable(f"{settings.control}: no such program; it comes with the driver, name it by --control")
+    await Supervisor(SpaceDirectories(settings.space_dir), settings.control, os.environ, time.monotonic).run()
+
+
+@contextmanager
+def _only_one(space: Path) -> Iterator[None]:
+    """Wait while another supervisor serves this node: two of them would start two daemons in one directory."""
+    space.mkdir(parents=True, exist_ok=True, mode=0o711)
+    with (space / "lock").open("w") as lock:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Containers whose kernels keep others waiting: what is found of them, and what is told."""
+
+from collections.abc import Iterable
+
+from tests.vgpu.node.builders import bound, uuid
+from vgpu.adapters.nvml.records import BusySamples
+from vgpu.domain import names
+from vgpu.domain.formats.region import Activity, CardUse
+from vgpu.domain.identifiers import ContainerName
+from vgpu.node.usage import kernel_reports
+from vgpu.node.usage.gpu_time import Use
+from vgpu.node.usage.long_kernels import KernelLengths, LongKernels
+
+S = 1_000_000_000
+START = 1000 * S
+GPU = uuid(0)
+PODS = tuple(bound(name) for name in ("long", "other"))
+LONG, OTHER = ((pod.uid, ContainerName("main"), GPU) for pod in PODS)
+OWNERS = {(GPU, 1): LONG, (GPU, 2): OTHER}
+
+
+def account(launched_ns: int, kernels: int = 0, took_ns: int = 0) -> CardUse:
+    made = Activity(last_launch_at_ns=launched_ns, long_kernels=kernels, long_kernel_ns=took_ns)
+    return CardUse(GPU, 0, None, 0, 0, 0, activity=made)
+
+
+def busy(*pids: int) -> dict[object, BusySamples]:
+    return {GPU: BusySamples(card=((1, 1.0),), processes=tuple((pid, 1, 0.5) for pid in pids))}
+
+
+def seconds_of_endless(
+    seconds: int, *, launches: bool = False, other: bool = True, pids: Iterable[int] = (1, 2), gap: int = 0
+) -> dict[Use, float]:
+    """What is found after a kernel that began with the first look; every look from `gap` on, NVML sees it."""
+    lengths = KernelLengths()
+    for second in range(seconds + 1):
+        now = START + second * S
+        held = {LONG: account(now if launches else START), OTHER: account(now if other else START - 60 * S)}
+        lengths.look(held, busy(*pids) if second >= gap else busy(2), OWNERS, now)  # type: ignore[arg-type]
+    return dict(lengths.endless_s)
+
+
+def test_a_kernel_is_endless_after_six_seconds_in_which_its_container_launched_nothing() -> None:
+    assert seconds_of_endless(5) == {}
+    assert seconds_of_endless(6) == {LONG: 6}
+    assert seconds_of_endless(9) == {LONG: 9}
+
+
+def test_a_container_that_launches_or_is_not_on_the_card_or_has_no_neighbour_has_no_endless_kernel() -> None:
+    assert seconds_of_endless(20, launches=True) == {}
+    assert seconds_of_endless(20, pids=(2,)) == {}
+    assert seconds_of_endless(20, other=False) == {}
+    assert seconds_of_endless(8, gap=4) == {}
+
+
+def counted(*looks: tuple[int, int, int], other: bool = True) -> list[dict[Use, LongKernels]]:
+    """What is found in looks at a second, with a number of kernels, of as many ms together."""
+    lengths, found = KernelLengths(), list[dict[Use, LongKernels]]()
+    for second, kernels, ms in looks:
+        now = START + second * S
+        held = {LONG: account(now, kernels, ms * 1_000_000), OTHER: account(now if other else 0)}
+        lengths.look(held, {}, {}, now)
+        found.append(dict(lengths.long))
+    return found
+
+
+def test_two_long_kernels_in_a_minute_are_found_and_forgotten_after_one_without_any() -> None:
+    looks = ((0, 5, 5000), (1, 6, 5700), (2, 7, 6400), (61, 7, 6400), (62, 7, 6400), (122, 7, 6400), (183, 7, 6400))
+    found = counted(*looks)
+    both = {LONG: LongKernels(2, 1.4)}
+    assert found == [{}, {}, both, both, both, {}, {}]
+    assert counted(*looks, other=False) == [{}] * len(looks)
+
+
+def test_the_pod_is_told_once_for_each_reason() -> None:
+    told = kernel_reports.reports({LONG: LongKernels(3, 2.07)}, [LONG], {GPU: 4}, PODS, evicts=())
+    assert [(report["podUID"], report["reason"]) for report in told] == [
+        (LONG[0], names.LONG_KERNELS),
+        (LONG[0], names.ENDLESS_KERNEL),
+    ]
+    assert f"container main runs kernels of about 0.7 s on card 4 ({GPU})" in told[0]["message"]
+    assert "does not end" in told[1]["message"]
+    assert not any(report["evict"] for report in told)
