@@ -52,7 +52,7 @@ def _relay(settings: PluginSettings, lock: int) -> int:
         relay = Relay(settings.device_plugins_dir, settings.relay_dir, SOCKETS, time.time)
         command = (sys.executable, "-m", "deviceplugin.serving", *sys.argv[1:])
         async with relay.running(probe_files.keep_touched(settings.relay_dir / probe_files.ALIVE)):
-            status = await keep_running(command, relay, kept_open=(lock,), clock=time.monotonic)
+            status = await keep_running(command, os.environ, relay, kept_open=(lock,), clock=time.monotonic)
 
     process.run("deviceplugin", settings.log_level, run)
     return status

@@ -43,7 +43,7 @@ log = logging.getLogger("deviceplugin")
 
 def main() -> None:
     """Serve; exit with status 2 on wrong settings, 1 on an error."""
-    end_with_parent()
+    end_with_parent(os.environ)
     settings = settings_reader.read(PluginSettings, os.environ)
     try:
         probe_files.clear(settings.state_dir)

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 from asyncio.subprocess import Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from vgpu.adapters import child_process
@@ -23,6 +23,7 @@ _PERIOD_S: Final = 600.0
 _END_S: Final = 8.0  # from SIGTERM; the pod has 10 s
 _POLL_S: Final = 0.05
 _PR_SET_PDEATHSIG: Final = 1
+PARENT: Final = "VGPU_SERVING_PARENT"  # variable of the child's environment: the PID of the process that started it
 
 log = logging.getLogger(__name__)
 
@@ -38,19 +39,20 @@ class ServedRelay(Protocol):
         """Note that the process has ended."""
 
 
-def end_with_parent() -> None:
+def end_with_parent(environment: Mapping[str, str]) -> None:
     """Have this process get SIGTERM when its parent ends, so that it releases the node's Lease and ends.
 
     The first process may be killed alone: processes of a container that sees the host's are no children of its first.
+    The parent says who it is, because it may have ended while this process loaded its modules, which takes seconds.
     """
-    parent = os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the call
+    if environment.get(PARENT) != str(os.getppid()):  # it ended before the call
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def keep_running(
     command: Sequence[str],
+    environment: Mapping[str, str],
     relay: ServedRelay,
     *,
     kept_open: Sequence[int],
@@ -64,6 +66,7 @@ async def keep_running(
 
     Args:
         command: the program and its arguments.
+        environment: of the process, which gets PARENT too.
         relay: told when the process has ended.
         kept_open: file descriptors that the process inherits.
         clock: monotonic, in seconds.
@@ -74,7 +77,11 @@ async def keep_running(
     ends: list[float] = []
     while True:
         async with child_process.running(
-            *command, tell_to_end=Process.terminate, end_s=_END_S, pass_fds=kept_open
+            *command,
+            tell_to_end=Process.terminate,
+            end_s=_END_S,
+            pass_fds=kept_open,
+            env={**environment, PARENT: str(os.getpid())},
         ) as process:
             served_from = await _registered(process, relay, clock, within_s)
             status = await process.wait() if served_from is not None else process.returncode

@@ -28,7 +28,7 @@ class Relay:
 
 async def run(relay: Relay, *command: str, return_s: float = 5.0, steady_s: float = 0.0) -> int:
     return await process.keep_running(
-        command, relay, kept_open=(), clock=time.monotonic, return_s=return_s, steady_s=steady_s
+        command, os.environ, relay, kept_open=(), clock=time.monotonic, return_s=return_s, steady_s=steady_s
     )
 
 
@@ -92,21 +92,37 @@ time.sleep(60)
     assert (tmp_path / "ended").exists()
 
 
-async def test_a_process_gets_sigterm_when_the_first_one_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_process_ends_when_the_first_one_is_killed(tmp_path: Path, when: str) -> None:
+    """Also where the first one is killed before this one has loaded its modules."""
     child = f"""
-import pathlib, signal, time
+import os, pathlib, signal, time
 from deviceplugin.serving.process import end_with_parent
-signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(tmp_path / "ended")!r}).touch(), exit(0)))
-end_with_parent()
-pathlib.Path({str(tmp_path / "begun")!r}).touch()
+folder = pathlib.Path({str(tmp_path)!r})
+signal.signal(signal.SIGTERM, lambda *_: ((folder / "ended").touch(), exit(0)))
+(folder / "before").touch()
+while {when == "before"} and not (folder / "killed").exists():
+    time.sleep(0.01)
+end_with_parent(os.environ)
+(folder / "after").touch()
 time.sleep(60)
 """
-    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = f"""
+import asyncio, os, sys, time
+from deviceplugin.serving import process
+from tests.deviceplugin.serving.test_process import Relay
+command = [sys.executable, "-c", {child!r}]
+asyncio.run(process.keep_running(command, os.environ, Relay(is_served=True), kept_open=(), clock=time.monotonic))
+"""
     first = await asyncio.create_subprocess_exec(sys.executable, "-c", parent, cwd=Path(__file__).parents[3])
-    async with asyncio.timeout(20):
-        while not (tmp_path / "begun").exists():
-            await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        await until(tmp_path / when)
         first.kill()
-        while not (tmp_path / "ended").exists():
-            await asyncio.sleep(0.01)
-    await first.wait()
+        await first.wait()
+        (tmp_path / "killed").touch()
+        await until(tmp_path / "ended")
+
+
+async def until(path: Path) -> None:
+    while not path.exists():  # noqa: ASYNC240 - a file of this machine
+        await asyncio.sleep(0.01)
