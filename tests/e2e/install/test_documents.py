@@ -13,6 +13,8 @@ from tests.e2e.pod_namespace import PodNamespace
 
 pytestmark = pytest.mark.e2e
 
+PLUGINS = {"vgpu", "krew"}  # of kubectl, which is asked without them
+
 PAGES = [page for page in pages.pages() if not page.is_of_its_time]
 
 
@@ -30,7 +32,7 @@ def complete() -> list[tuple[str, manifests.Json]]:
 def kubectl_commands() -> list[tuple[str, tuple[str, ...]]]:
     """Where a command of kubectl is written that is not a plugin's, and its words after `kubectl`."""
     written = [(where, command.words) for page in PAGES for where, command in pages.commands(page)]
-    return [(where, words[1:]) for where, words in written if words[0] == "kubectl" and words[1] != "vgpu"]
+    return [(where, words[1:]) for where, words in written if words[0] == "kubectl" and words[1] not in PLUGINS]
 
 
 def test_every_manifest_is_accepted(cluster: GpuCluster, namespace: PodNamespace) -> None:
