@@ -246,12 +246,12 @@ def test_a_stalled_arbiter_s_clients_go_on(queuing: Tenant) -> None:
     assert time.monotonic() - begun < 1
 
 
-def test_an_arbiter_that_gives_no_turn_delays_for_five_seconds_at_most(queuing: Tenant) -> None:
+def test_an_arbiter_that_gives_no_turn_delays_for_twenty_seconds_at_most(queuing: Tenant) -> None:
     session, _, _ = queuing
     launched(session)
     begun = time.monotonic()
     assert session("launches.cuda.cuCtxSynchronize()") == 0
-    assert 1 < time.monotonic() - begun < 7  # ARBITER_TIMEOUT of turn_request.c is 5 s
+    assert 1 < time.monotonic() - begun < 25  # ARBITER_TIMEOUT of turn_request.c is 20 s
 
 
 def test_the_numbers_of_batches_wrap_around(queuing: Tenant) -> None:
