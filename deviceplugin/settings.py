@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
 
 from deviceplugin.driver import cdi
-from vgpu.adapters.settings import Address
+from vgpu.adapters.settings import Address, of_program
 from vgpu.domain import names
 from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.node.cards.watermarks import Watermark
@@ -21,14 +21,7 @@ _ARBITER = "vgpu-arbiter"
 class PluginSettings(BaseSettings):
     """Device plugin of vgpushare: advertises the cards of one node and hands shares of them to containers."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="VGPU_PLUGIN_",
-        cli_prog_name="python -m deviceplugin",
-        cli_kebab_case=True,
-        cli_hide_none_type=True,
-        extra="forbid",
-        populate_by_name=True,
-    )
+    model_config = of_program("python -m deviceplugin", "VGPU_PLUGIN_")
 
     node_name: NodeName = Field(
         validation_alias=AliasChoices("node_name", "node-name", "NODE_NAME", "VGPU_PLUGIN_NODE_NAME"),

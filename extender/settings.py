@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from vgpu.adapters import listening
-from vgpu.adapters.settings import Address, Listening
+from vgpu.adapters.settings import Address, Listening, of_program
 from vgpu.domain import loopback, names, object_names
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.policy import PackingPolicy
@@ -24,13 +23,7 @@ _WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared wi
 class ExtenderSettings(Listening):
     """Scheduler extender of vgpushare: answers kube-scheduler's filter, prioritize and bind."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="VGPU_EXTENDER_",
-        cli_prog_name="python -m extender",
-        cli_kebab_case=True,
-        cli_hide_none_type=True,
-        extra="forbid",
-    )
+    model_config = of_program("python -m extender", "VGPU_EXTENDER_")
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
     listen: Address = Field(

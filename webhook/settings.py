@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
 
-from vgpu.adapters.settings import Address, Listening
+from vgpu.adapters.settings import Address, Listening, of_program
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 
@@ -15,13 +14,7 @@ from vgpu.domain.asks import aliases
 class WebhookSettings(Listening):
     """Admission webhook of vgpushare: refuses, translates and completes pods that ask for GPUs."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="VGPU_WEBHOOK_",
-        cli_prog_name="python -m webhook",
-        cli_kebab_case=True,
-        cli_hide_none_type=True,
-        extra="forbid",
-    )
+    model_config = of_program("python -m webhook", "VGPU_WEBHOOK_")
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
     listen: Address = Field("127.0.0.1:9443", description="IP:PORT to serve TLS on")

@@ -3,22 +3,16 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
 
 from vgpu.adapters import mps
+from vgpu.adapters.settings import of_program
 
 
 class SpaceSettings(BaseSettings):
     """Supervisor of vgpushare: runs an MPS daemon for each group in space that has containers on this node."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="VGPU_SPACE_",
-        cli_prog_name="python -m deviceplugin.space",
-        cli_kebab_case=True,
-        cli_hide_none_type=True,
-        extra="forbid",
-        populate_by_name=True,
-    )
+    model_config = of_program("python -m deviceplugin.space", "VGPU_SPACE_")
 
     state_dir: Path = Field(
         Path("/var/lib/vgpu"), description="the device plugin's state directory; the same path as on the host"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 from pydantic import AfterValidator, ValidationError
-from pydantic_settings import BaseSettings, CliApp
+from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
 from vgpu.adapters import listening
 from vgpu.domain import suggestion
@@ -46,6 +46,21 @@ class Listening(BaseSettings):
     def port(self) -> int:
         """The port to listen on."""
         return listening.parse(self.listen).port
+
+
+def of_program(program: str, env_prefix: str) -> SettingsConfigDict:
+    """Return how the settings of a program are named: flags `--state-dir`, and variables that begin with `env_prefix`.
+
+    What is not a setting is refused. A field with aliases, of other variables, keeps its own name beside them.
+    """
+    return SettingsConfigDict(
+        env_prefix=env_prefix,
+        cli_prog_name=program,
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        extra="forbid",
+        populate_by_name=True,
+    )
 
 
 def unknown_option(arguments: Sequence[str], known: Collection[str]) -> str:
