@@ -76,10 +76,8 @@ class DevicePlugin:
 
     def _cordoned(self, gpunode: JsonObject) -> dict[CardUuid, str]:
         """Return the cards that the spec cordons, each with the time since when: that of the status, or now."""
-        known, now = card_status.cordoned_since(gpunode), timestamps.seconds(self._cluster.now())
-        cards = (gpunode.get("spec") or {}).get("cards") or ()
-        named = (CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
-        return {uuid: known.get(uuid) or now for uuid in named}
+        now = timestamps.seconds(self._cluster.now())
+        return {uuid: since or now for uuid, since in card_status.cordons(gpunode).items()}
 
     async def _own_gpunode(self, owner_uid: str) -> None:
         found = self._cluster.find(self._gpunode)

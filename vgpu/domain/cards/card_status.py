@@ -43,6 +43,14 @@ def node(obj: Json) -> Node:
     return Node(metadata["name"], slice_mib, cards, status.get("pluginVersion") or "")
 
 
+def cordons(obj: Json) -> dict[CardUuid, str]:
+    """Return the cards that the spec of a GPUNode cordons, each with the time since when; empty where it is new."""
+    cards: list[Json] = (obj.get("spec") or {}).get("cards") or []
+    since = cordoned_since(obj)
+    named = (CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
+    return {uuid: since.get(uuid, "") for uuid in named}
+
+
 def cordoned_since(obj: Json) -> dict[CardUuid, str]:
     """Return since when each card is cordoned, by the status of a GPUNode; empty where it does not say."""
     listed = (obj.get("status") or {}).get("cards") or ()

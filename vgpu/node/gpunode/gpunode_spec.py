@@ -44,10 +44,7 @@ def decode(raw: bytes) -> GpuNodeSpec:
     cards: list[dict[str, Any]] = (obj.get("spec") or {}).get("cards") or []
     found = {CardUuid(str(card.get("uuid"))): card.get("acknowledgedFault") for card in cards}
     acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
-    since = card_status.cordoned_since(obj)
-    named = (CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
-    cordoned = {uuid: since.get(uuid, "") for uuid in named}
-    return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
+    return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), card_status.cordons(obj))
 
 
 class SpecHandler:
