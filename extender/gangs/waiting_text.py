@@ -6,6 +6,7 @@ from extender.gangs.gang_progress import GangProgress
 from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import WatchedGang
 from extender.state.fields import api_times
+from extender.state.gang_members import kind_of
 from extender.state.held_room import HeldRoom
 from vgpu.domain import names
 from vgpu.domain.asks import request_text
@@ -30,8 +31,7 @@ def why(found: WatchedGang, progress: GangProgress, hindrance: Reason | None) ->
 
 def title(found: WatchedGang) -> str:
     """Name a gang: `gang train of 8 pods`."""
-    kind = "gang" if found.key[1] is GangSource.ANNOTATION else "PodGroup"
-    return f"{kind} {found.key[2]}" + (f" of {found.size} pods" if found.size else "")
+    return f"{kind_of(found.key)} {found.key[2]}" + (f" of {found.size} pods" if found.size else "")
 
 
 def arrivals(found: WatchedGang, plan: GangPlan) -> str:
@@ -41,29 +41,29 @@ def arrivals(found: WatchedGang, plan: GangPlan) -> str:
     """
     if plan.gate.is_set():
         bound = len(found.bound) + found.others
-        return f"{bound} of {found.size} pods are bound; not bound: {_listed(pod.name for pod in found.waiting)}"
+        return f"{bound} of {found.size} pods are bound; not bound: {listed(pod.name for pod in found.waiting)}"
     absent = [pod for pod in found.waiting if pod.uid not in plan.arrived]
     ready = found.present - len(absent)
-    return f"{ready} of {found.size} pods can be bound; waits for: {_listed(pod.name for pod in absent)}"
+    return f"{ready} of {found.size} pods can be bound; waits for: {listed(pod.name for pod in absent)}"
 
 
 def part(found: WatchedGang) -> str:
     """Say which part of a gang is bound without the rest."""
     count = len(found.bound) + found.others
-    absent = f"waits for: {_listed(pod.name for pod in found.waiting)}" if found.waiting else "no other pod exists"
+    absent = f"waits for: {listed(pod.name for pod in found.waiting)}" if found.waiting else "no other pod exists"
     return f"{title(found)}: only {count} of them could be bound; {absent}"
 
 
 def kept_room(held: HeldRoom, after_s: float) -> str:
     """Say which room is kept free for a gang."""
-    nodes = _listed(f"{node} ({len(cards)})" for node, cards in held.usages.items())
+    nodes = listed(f"{node} ({len(cards)})" for node, cards in held.usages.items())
     why = f"it has waited for {after_s:.0f} s, so room on {held.cards} cards is kept free for it"
     return f"{why} until {api_times.text(held.until_ms)} at most: {nodes}"
 
 
 def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:
     if progress.plan is not None and progress.plan.places:
-        nodes = _listed(f"{node} ({count})" for node, count in progress.plan.nodes.items())
+        nodes = listed(f"{node} ({count})" for node, count in progress.plan.nodes.items())
         return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, progress.plan)}"
     if progress.placed is None:
         held = f"; {progress.held}" if progress.held else ""
@@ -91,7 +91,8 @@ def _incomplete(found: WatchedGang) -> str:
     return f"{title(found)}: {found.present} exist; {more}{held}"
 
 
-def _listed(items: Iterable[str]) -> str:
-    listed = list(items)
-    more = f" and {len(listed) - MAX_NODES} more" if len(listed) > MAX_NODES else ""
-    return ", ".join(listed[:MAX_NODES]) + more
+def listed(items: Iterable[str]) -> str:
+    """List the first 8 names, and say how many more there are."""
+    every = list(items)
+    more = f" and {len(every) - MAX_NODES} more" if len(every) > MAX_NODES else ""
+    return ", ".join(every[:MAX_NODES]) + more

@@ -18,6 +18,11 @@ def key_of(pod: WatchedPod) -> GangKey | None:
     return (pod.namespace, gang.source, gang.name) if gang is not None else None
 
 
+def kind_of(key: GangKey) -> str:
+    """Return what people call the gang: `gang` of an annotation, or `PodGroup`."""
+    return "gang" if key[1] is GangSource.ANNOTATION else "PodGroup"
+
+
 def keys_of(pods: Iterable[WatchedPod]) -> list[GangKey]:
     """Return the keys of the gangs of some pods, each once."""
     return list(dict.fromkeys(key for pod in pods if (key := key_of(pod)) is not None))

@@ -1,4 +1,4 @@
-"""The room that is kept free for a gang, as answers show it: the gang is named to those who may see its pods. Pure."""
+"""The room that is kept free for a gang, in answers. Who may see the gang's pods is told its name. Pure."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,14 +6,13 @@ from typing import Any, Final
 from pydantic import Field
 
 from extender.admin.answers.listed.columns import AnswerSchema
+from extender.gangs import waiting_text
 from extender.state.fields import api_times
-from extender.state.gang_members import GangKey
+from extender.state.gang_members import GangKey, kind_of
 from extender.state.held_room import HeldRoom
-from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.identifiers import Namespace, NodeName
 
 UNNAMED: Final = "a gang of another namespace"
-SHOWN_NODES: Final = 8  # in a sentence
 
 Row = dict[str, Any]
 
@@ -45,16 +44,13 @@ def shown(held: HeldRoom, sees: Callable[[Namespace], bool]) -> Row:
 
 def named(key: GangKey) -> str:
     """Name a gang: `gang default/train`."""
-    namespace, source, name = key
-    return f"{'gang' if source is GangSource.ANNOTATION else 'PodGroup'} {namespace}/{name}"
+    return f"{kind_of(key)} {key[0]}/{key[2]}"
 
 
 def words(kept: Row) -> str:
     """Say what is kept free, and from whom."""
-    nodes = kept["nodes"]
-    more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
     return (
-        f"room on {kept['cards']} cards of {', '.join(nodes[:SHOWN_NODES])}{more} is kept free for it until "
+        f"room on {kept['cards']} cards of {waiting_text.listed(kept['nodes'])} is kept free for it until "
         f"{kept['until']} at most, because it has waited for long; other pods of priority {kept['priority']} or lower "
         "do not get it"
     )
