@@ -1,17 +1,17 @@
 """PreStartContainer of members of a group in space: what is waited for, what is refused, what the container finds."""
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from simgpu.build import ROOT
+from tests import own_mounts
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, slices, uuid
@@ -39,9 +39,9 @@ def member(name: str = "p", cores: int = 10, space: SpaceOptions = SPACE) -> Bou
 
 @pytest.fixture
 def state() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="s"))  # pytest's paths are too long for sockets
-    yield path
-    shutil.rmtree(path)
+    # Paths of pytest's folders are too long for sockets.
+    with TemporaryDirectory(prefix="s") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -181,12 +181,10 @@ assert len(mounts()) == 1
 
 
 def run_in_own_mounts(state: Path, script: str) -> None:
-    """Run a script as root whose mounts below `state` nobody else sees."""
+    """Run a script as root. Nobody else sees its mounts below `state`."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    within = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
-    prepare = 'mount --bind "$1" "$1" && mount --make-shared "$1" && shift && exec "$@"'
-    command = [*within, prepare, "sh", str(state), sys.executable, "-c", MOUNTED + script, str(state)]
+    command = own_mounts.command(own_mounts.SHARED, state, (sys.executable, "-c", MOUNTED + script, str(state)))
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
     assert done.returncode == 0, done.stderr
 

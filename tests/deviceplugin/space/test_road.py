@@ -2,13 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from limiter import build
 from simgpu import state_directory
 from simgpu.build import ROOT
 from simgpu.world import World, worlds
+from tests import own_mounts
 from tests.simgpu import mps_daemon
 from tests.vgpu.node.builders import uuid
 from vgpu.adapters import mps
@@ -99,18 +99,16 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def state() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="s"))  # pytest's paths are too long for sockets
-    yield path
-    shutil.rmtree(path)
+    # Paths of pytest's folders are too long for sockets.
+    with TemporaryDirectory(prefix="s") as folder:
+        yield Path(folder)
 
 
 def seen_in_own_mounts(world: World, state: Path) -> dict[str, Any]:
-    """What the script saw, as root, with mounts below `state` that nobody else sees."""
-    within = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
-    prepare = 'mount --bind "$1" "$1" && mount --make-shared "$1" && shift && exec "$@"'
-    arguments = (sys.executable, "-c", ROAD, str(state), str(world.bin), str(limiter.library_path()))
+    """Run the script as root, and return what it saw. Nobody else sees its mounts below `state`."""
+    script = (sys.executable, "-c", ROAD, str(state), str(world.bin), str(limiter.library_path()))
     done = subprocess.run(
-        [*within, prepare, "sh", str(state), *arguments],
+        own_mounts.command(own_mounts.SHARED, state, script),
         env=world.environment(PYTHONPATH=str(ROOT)),
         capture_output=True,
         text=True,

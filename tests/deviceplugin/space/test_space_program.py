@@ -2,18 +2,19 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+import tests.eventually
 from simgpu import build
 from simgpu.world import World, worlds
 from tests.simgpu import mps_daemon
@@ -65,25 +66,20 @@ def children(program: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()]
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 20) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+eventually = partial(tests.eventually.eventually, within_s=20)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[SpaceNode]:
-    state = Path(tempfile.mkdtemp(prefix="s"))  # pytest's paths are too long for sockets
-    with worlds(tmp_path, "tests.cuda_calls.session") as make:
-        node = SpaceNode(make(), state)
+    # Paths of pytest's folders are too long for sockets.
+    with TemporaryDirectory(prefix="s") as folder, worlds(tmp_path, "tests.cuda_calls.session") as make:
+        node = SpaceNode(make(), Path(folder))
         yield node
         for program in node.programs:
             with contextlib.suppress(ProcessLookupError):
                 program.terminate()
             program.wait(10)
         mps_daemon.end_all(node.world)
-    shutil.rmtree(state)
 
 
 def test_a_member_gets_a_daemon_and_the_last_one_ends_it(node: SpaceNode) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import own_mounts
 from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.domain import names
 from vgpu.domain.errors import MalformedError
@@ -101,9 +102,8 @@ assert Allocations(root).all() == kept.all() != (given,)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_on_a_full_disk_the_record_is_kept_in_memory_and_saved_when_the_holder_is_confirmed(tmp_path: Path) -> None:
-    mount = 'mount -t tmpfs -o size=64k tmpfs "$1" && mkdir "$1/allocations" && shift && exec "$@"'
-    within = ["unshare", "--mount", "sh", "-c", mount, "sh", str(tmp_path)]
-    command = [*within, sys.executable, "-c", FULL, str(tmp_path / "allocations")]
+    mount = 'mount -t tmpfs -o size=64k tmpfs "$1" && mkdir "$1/allocations"'
+    command = own_mounts.command(mount, tmp_path, (sys.executable, "-c", FULL, str(tmp_path / "allocations")))
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (0, "No space left on device\n" * 2), done.stderr
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import own_mounts
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.formats import region
 from vgpu.node.containers import selinux_labels
@@ -125,9 +126,8 @@ made.check(made.install(b"library"))
 
 @NEEDS_ROOT
 def test_a_file_system_mounted_noexec_is_refused_until_it_is_mounted_again(tmp_path: Path) -> None:
-    mount = 'mount -t tmpfs -o noexec tmpfs "$1" && shift && exec "$@"'
-    within = ["unshare", "--mount", "sh", "-c", mount, "sh", str(tmp_path)]
-    command = [*within, sys.executable, "-c", NOEXEC, str(tmp_path)]
+    mount = 'mount -t tmpfs -o noexec tmpfs "$1"'
+    command = own_mounts.command(mount, tmp_path, (sys.executable, "-c", NOEXEC, str(tmp_path)))
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 

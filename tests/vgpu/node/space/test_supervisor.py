@@ -3,20 +3,20 @@
 import contextlib
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from simgpu import build
 from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
+from tests.eventually import eventually
 from tests.simgpu import mps_daemon
 from vgpu.adapters import mps
 from vgpu.domain.asks.space import SpaceGroup
@@ -90,13 +90,6 @@ class Node:
         return pid
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 10) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def works(session: ProbeSession) -> int:
     """The result of waiting for a kernel."""
     session("kernels.launch(kernels.load('spin_10'))")
@@ -106,13 +99,12 @@ def works(session: ProbeSession) -> int:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    space = Path(tempfile.mkdtemp(prefix="s"))  # pytest's paths are too long for sockets
-    with worlds(tmp_path, "tests.cuda_calls.session") as make:
-        node = Node(make(), space)
+    # Paths of pytest's folders are too long for sockets.
+    with TemporaryDirectory(prefix="s") as folder, worlds(tmp_path, "tests.cuda_calls.session") as make:
+        node = Node(make(), Path(folder))
         yield node
         node.supervisor.kill()
         mps_daemon.end_all(node.world)
-    shutil.rmtree(space)
 
 
 def test_a_group_has_a_daemon_from_its_first_member_to_its_last(node: Node) -> None:
