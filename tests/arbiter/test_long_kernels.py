@@ -87,7 +87,7 @@ class Busy(FalseClient):
 @pytest.mark.parametrize("policy", ["fixed", "burst"])
 @pytest.mark.parametrize("is_announced", [False, True])
 def test_false_long_kernels_pay_for_what_they_hold(make_world: MakeWorld, policy: str, *, is_announced: bool) -> None:
-    """Nobody waits for longer than for an honest one, and the shares of the others hold."""
+    """The other tenants wait no longer than for an honest tenant, and their shares hold."""
     world = make_world()
     honest = [Process(world, world.tenant(demand(cores))) for cores in (40, 20)]
     false = world.tenant(demand(30, policy))

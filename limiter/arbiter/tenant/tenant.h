@@ -116,8 +116,8 @@ bool tenant_returns_early(const struct tenant *tenant);
 /* Whether its turns are short and end by themselves, so that preempting another tenant for it is worth a handover. */
 bool tenant_is_latency_sensitive(const struct tenant *tenant);
 
-/* Whether it is latency-sensitive, and its last turn has shown it to be idle between its requests. A new tenant counts
- * as latency-sensitive, and so does one for the end of whose turns nobody has waited. */
+/* Whether it is latency-sensitive, and its last turn has shown it to be idle between its requests. A tenant also counts
+ * as latency-sensitive while it is new, and as long as no other tenant has waited for a turn of its to end. */
 bool tenant_is_known_to_rest(const struct tenant *tenant);
 
 /* Whether it has wanted or held the card within the last two seconds. */

@@ -49,7 +49,7 @@ class Held:
         return pod
 
     def small(self, name: NodeName, cores: int = 60) -> WatchedPod:
-        """Bind a pod to a node: of one slice, and so much compute that two of them are on two cards."""
+        """Bind a pod to a node. It has one slice, and so much compute time that a card takes one of them."""
         pod = self.pod(gpu_mem=256, gpu_cores=cores)
         chosen = self.extender.binder._reserve(pod, name)
         assert not isinstance(chosen, str)

@@ -1,4 +1,4 @@
-"""Members of a group in space are clients of its MPS server, whatever their environment says; nobody else is one."""
+"""Members of a group in space are clients of its MPS server, whatever their environment says."""
 
 import ctypes
 import subprocess
