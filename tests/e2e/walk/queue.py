@@ -110,12 +110,13 @@ def _has_ended(item: Json) -> bool:
 
 
 def _asked(item: Json) -> Amounts:
-    """Return what a Job's pods, or a pod, ask for together."""
-    template = item["spec"].get("template", item)
+    """Return what a Job's pods, or a pod, ask for together. What pods that have succeeded asked for is free again."""
+    template, pods = item["spec"].get("template", item), item["spec"].get("parallelism", 1)
+    left = item["spec"].get("completions", pods) - item.get("status", {}).get("succeeded", 0)
     asked = Amounts()
     for entry in template["spec"]["containers"]:
         for name in QUOTAS:
-            asked[name] += int(entry["resources"]["limits"].get(name, 0)) * item["spec"].get("parallelism", 1)
+            asked[name] += int(entry["resources"]["limits"].get(name, 0)) * min(pods, left)
     return asked
 
 

@@ -35,6 +35,11 @@ def test_a_queue_that_counts_what_it_has_admitted_is_right() -> None:
     assert kinds([*jobs, ended], [], status(MIB // 2)) == []
 
 
+def test_what_a_pod_asked_for_is_free_when_it_has_succeeded() -> None:
+    one_of_two = job("two", 100, held=False, size=2) | {"status": {"succeeded": 1}}
+    assert kinds([one_of_two], [], status(100)) == []
+
+
 @pytest.mark.parametrize(
     ("jobs", "said", "kind"),
     [
