@@ -207,3 +207,66 @@ def test_a_kernel_that_gives_up_each_time_keeps_its_time(compute: ctypes.CDLL) -
     for _ in range(20):
         estimate = learn_waiting(compute, estimates, 100 * MS, min(estimate, DRAIN_MAX) + SLACK)
     assert estimate == 100 * MS
+
+
+def cost(compute: ctypes.CDLL, turn: Turn, measured: int) -> int:
+    return int(compute.turn_cost(ctypes.byref(turn), U64(measured), U64(0)))
+
+
+def over_turn(compute: ctypes.CDLL, took: int, *, beside: bool, timed: int = 0) -> Turn:
+    """A turn whose launches before the first loan are over after `took`, and ten launches of 1 ms on the loan."""
+    turn = full_turn(compute)
+    lend(compute, turn, 20 * MS, START + 9 * MS)
+    for _ in range(10):
+        add(compute, turn, MS, START + 10 * MS)
+    compute.early_launches_note_timed(ctypes.byref(turn.early), U64(timed))
+    compute.early_launches_note_before(ctypes.byref(turn.early), U64(took))
+    turn.early.is_beside = beside
+    return turn
+
+
+def test_beside_others_early_launches_cost_their_estimates(compute: ctypes.CDLL) -> None:
+    """What passes belongs to the others too: eight programs that began at the same moment paid for all eight."""
+    assert cost(compute, over_turn(compute, 7 * MS, beside=True), 400 * MS) == 7 * MS + 10 * MS
+    assert cost(compute, over_turn(compute, 7 * MS, beside=True), 12 * MS) == 12 * MS
+
+
+def test_alone_a_turn_with_early_launches_costs_its_time(compute: ctypes.CDLL) -> None:
+    assert cost(compute, over_turn(compute, 7 * MS, beside=False), 400 * MS) == 400 * MS
+
+
+def test_a_kernel_that_stays_to_the_end_costs_all_of_the_turn(compute: ctypes.CDLL) -> None:
+    turn = full_turn(compute)
+    lend(compute, turn, 20 * MS, START + 9 * MS)
+    turn.early.is_beside = True
+    assert cost(compute, turn, 400 * MS) == 400 * MS
+
+
+def test_the_launch_that_was_timed_counts_as_one_before(compute: ctypes.CDLL) -> None:
+    """Its end is not among those of the streams."""
+    assert cost(compute, over_turn(compute, 0, beside=True, timed=60 * MS), 400 * MS) == 60 * MS + 10 * MS
+
+
+@pytest.mark.parametrize(("assumed", "each"), [(0, UNKNOWN), (2 * MS, 2 * MS), (9 * MS, 9 * MS)])
+def test_beside_others_an_early_launch_without_an_estimate_costs_what_such_ones_took(
+    compute: ctypes.CDLL, assumed: int, each: int
+) -> None:
+    turn = over_turn(compute, 7 * MS, beside=True)
+    turn.early.assumed_ns = assumed
+    add(compute, turn, 0, START + 11 * MS, known=False)
+    assert cost(compute, turn, 400 * MS) == 7 * MS + 10 * MS + each
+
+
+@pytest.mark.parametrize(("beside", "slack"), [(True, DRAIN_MAX), (False, SLACK)])
+def test_beside_others_launches_that_went_early_for_nothing_are_waited_for_longer(
+    compute: ctypes.CDLL, slack: int, *, beside: bool
+) -> None:
+    turn = over_turn(compute, 7 * MS, beside=beside)
+    now = START + 100 * MS
+    assert due_in(compute, turn, now) == slack
+
+
+def test_a_loan_before_the_first_launch_has_none_before_it(compute: ctypes.CDLL) -> None:
+    turn = open_turn(compute, 30)
+    lend(compute, turn, 20 * MS, START)
+    assert turn.early.is_before_over

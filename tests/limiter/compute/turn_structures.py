@@ -21,12 +21,15 @@ class EarlyLaunches(ctypes.Structure):
         ("until", U64),
         ("begun_at", U64),
         ("before_ns", U64),
+        ("timed_ns", U64),
         ("before", ctypes.c_uint),
         ("unknown", ctypes.c_uint),
         ("known_ns", U64),
         ("longest_ns", U64),
         ("assumed_ns", U64),
         ("is_loan_new", ctypes.c_bool),
+        ("is_before_over", ctypes.c_bool),
+        ("is_beside", ctypes.c_bool),
     )
 
 

@@ -52,6 +52,7 @@ static bool is_known(const struct gate *gate, uint64_t key) {
 /* Called before the estimate of the launch is learned. */
 static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
     if (!is_known(gate, key)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
+    gate->turn.early.assumed_ns = gate->assumed_ns;
 }
 
 /* A launch that was followed by early ones may have waited for them, if it was alone; with others, nothing is known of
@@ -79,6 +80,12 @@ static void learn_early(struct gate *gate, uint64_t sampled, bool is_stream_idle
         estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
 }
 
+/* The end of the launch that was timed is not among those of the streams. */
+static void learn_before(struct gate *gate, uint64_t ns) {
+    early_launches_note_timed(&gate->turn.early, turn_events_measured_ns(gate_events(gate)));
+    learn_sample(gate, &gate->turn, &gate->turn_sample, ns);
+}
+
 /* In a turn that goes on for long, early launches whose estimates are wrong, or that have none, are not to be admitted
  * for long. */
 static void learn_finished_sample(struct gate *gate) {
@@ -88,7 +95,7 @@ static void learn_finished_sample(struct gate *gate) {
     if (gate->turn_sample.is_early)
         learn_early(gate, sampled, is_stream_idle);
     else
-        learn_sample(gate, &gate->turn, &gate->turn_sample, turn_sampled(sampled, is_stream_idle));
+        learn_before(gate, turn_sampled(sampled, is_stream_idle));
     if (gate->turn_sample.is_early || has_worked(&gate->turn, sampled))
         early_launches_note_sample(&gate->turn.early, sampled);
     turn_events_end_sample(gate_events(gate));
@@ -114,11 +121,25 @@ static bool has_waited_long(struct gate *gate, uint64_t since, unsigned *charges
     return *charges > 0;
 }
 
+/* When the launches before the first loan are over, the ends of the others are recorded. */
+static bool is_drained(struct gate *gate) {
+    struct early_launches *early = &gate->turn.early;
+    struct turn_events *events = gate_events(gate);
+    bool is_sample_early = gate->turn_sample.is_chosen && gate->turn_sample.is_early;
+    bool awaits_those_before = early_launches_are_any(early) && !early->is_before_over;
+    if (awaits_those_before && turn_events_ends_are_done(events, !is_sample_early)) {
+        early_launches_note_before(early, turn_events_ends_ns(events, !is_sample_early));
+        turn_events_record_ends(events, NULL);
+    }
+    return turn_events_are_done(events);
+}
+
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
+    gate->turn.early.is_beside = arbiter_link_is_contended(&gate->request.link);
     uint64_t since = clock_now(), due_at = turn_drain_due_at(&gate->turn, since);
     bool is_given_back = !turn_request_is_arbitrated(&gate->request);
     unsigned charges = 0;
-    while (!turn_events_are_done(gate_events(gate))) {
+    while (!is_drained(gate)) {
         uint64_t now = clock_now();
         if (now > until) return DRAIN_TIMED_OUT;
         if (now > due_at && is_given_back) turn_request_resume(&gate->request);

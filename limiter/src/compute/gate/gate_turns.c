@@ -95,11 +95,17 @@ static void count_end(const struct gate *gate) {
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
 }
 
+/* The ends before the first loan stay recorded until they are over, so that it is known what those launches took. */
+static bool records_ends(struct gate *gate) {
+    bool awaits_those_before = early_launches_are_any(&gate->turn.early) && !gate->turn.early.is_before_over;
+    return !awaits_those_before && turn_events_record_ends(gate_events(gate), NULL);
+}
+
 /* False: the work does not drain, and the turn goes on. */
 static bool end_direct_turn(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on, uint64_t need) {
     gate->host.has_left_gap = is_host_bound_now(gate);
     bool is_drained = is_known_drained(gate);
-    uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(gate_events(gate), NULL) ? clock_now() : 0;
+    uint64_t ends_recorded_at = !is_drained && records_ends(gate) ? clock_now() : 0;
     if (await_unknown_drain(gate, is_arbiter_turn_kept, need) == DRAIN_STAYS) return false;
     give_back(gate, is_arbiter_turn_kept);
     if (goes_on(gate, is_arbiter_turn_kept, may_go_on && ends_recorded_at)) {

@@ -223,19 +223,21 @@ static bool is_done(CUevent event) {
     return result != CUDA_ERROR_NOT_READY;
 }
 
-static bool is_context_done(const struct context_events *context_events) {
+static bool is_context_done(const struct context_events *context_events, bool with_sample) {
     for (unsigned i = 0; i < context_events->count; i++)
         if (context_events->events[i].is_recorded && !is_done(context_events->events[i].event)) return false;
-    return !context_events->is_sampled || is_done(context_events->sample_end);
+    return !with_sample || !context_events->is_sampled || is_done(context_events->sample_end);
 }
 
 bool turn_events_is_probe_passed(CUevent probe) { return is_done(probe); }
 
-bool turn_events_are_done(const struct turn_events *events) {
+bool turn_events_ends_are_done(const struct turn_events *events, bool with_sample) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->contexts[i].count && !is_context_done(&events->contexts[i])) return false;
+        if (events->contexts[i].count && !is_context_done(&events->contexts[i], with_sample)) return false;
     return true;
 }
+
+bool turn_events_are_done(const struct turn_events *events) { return turn_events_ends_are_done(events, true); }
 
 static uint64_t between(CUevent begin, CUevent end) {
     float ms = 0;
@@ -243,20 +245,23 @@ static uint64_t between(CUevent begin, CUevent end) {
     return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
 }
 
-static uint64_t length_of_context(const struct context_events *context_events) {
-    uint64_t length = context_events->is_sampled ? between(context_events->begin, context_events->sample_end) : 0;
+static uint64_t length_of_context(const struct context_events *context_events, bool with_sample) {
+    bool counts_sample = with_sample && context_events->is_sampled;
+    uint64_t length = counts_sample ? between(context_events->begin, context_events->sample_end) : 0;
     for (unsigned i = 0; i < context_events->count; i++)
         if (context_events->events[i].is_recorded)
             length = max_u64(length, between(context_events->begin, context_events->events[i].event));
     return length;
 }
 
-uint64_t turn_events_measured_ns(const struct turn_events *events) {
+uint64_t turn_events_ends_ns(const struct turn_events *events, bool with_sample) {
     uint64_t length = 0;
     for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++)
-        if (events->contexts[i].count) length += length_of_context(&events->contexts[i]);
+        if (events->contexts[i].count) length += length_of_context(&events->contexts[i], with_sample);
     return length;
 }
+
+uint64_t turn_events_measured_ns(const struct turn_events *events) { return turn_events_ends_ns(events, true); }
 
 uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++) {

@@ -120,6 +120,12 @@ bool turn_events_have_begun(const struct turn_events *events);
  * as passed. */
 bool turn_events_are_done(const struct turn_events *events);
 
+/* As turn_events_are_done; `with_sample`: also that of the launch that is sampled. */
+bool turn_events_ends_are_done(const struct turn_events *events, bool with_sample);
+
+/* As turn_events_measured_ns, likewise. */
+uint64_t turn_events_ends_ns(const struct turn_events *events, bool with_sample);
+
 /* The ns from the first launch to the last end event, as the sum over the contexts; 0 if the driver does not say, or
  * the events are mixed. */
 uint64_t turn_events_measured_ns(const struct turn_events *events);

@@ -32,6 +32,7 @@ void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned l
         early->begun_at = now;
         early->before_ns = expected;
         early->before = launches;
+        early->is_before_over = launches == 0;
     }
     early->lent += loan;
     early->left = loan;
@@ -61,13 +62,31 @@ void early_launches_end(struct early_launches *early) {
     early->is_loan_new = false;
 }
 
+void early_launches_note_timed(struct early_launches *early, uint64_t ns) { early->timed_ns = ns; }
+
+void early_launches_note_before(struct early_launches *early, uint64_t took) {
+    early->is_before_over = true;
+    early->before_ns = max_u64(took, early->timed_ns);
+}
+
+static uint64_t at(const struct early_launches *early, uint64_t unknown_ns) {
+    return early->known_ns + early->unknown * unknown_ns;
+}
+
+/* Of a launch without an estimate, the longest that was timed lately counts. What passes meanwhile belongs to others
+ * too, and a turn may go on for long: of eight programs that began at the same moment, each was charged for all. */
+uint64_t early_launches_cost(const struct early_launches *early, uint64_t measured) {
+    if (!early->is_beside || !early->is_before_over) return measured;
+    uint64_t unknown = max_u64(early->longest_ns, early->assumed_ns);
+    return min_u64(measured, early->before_ns + at(early, unknown ? unknown : UNKNOWN_NEED));
+}
+
 /* Estimates are right on average. What none is known of took no longer than the longest that was timed; without one, no
  * longer than the time since the first loan, nor than the turn without the launches before. */
 uint64_t early_launches_used(const struct early_launches *early, uint64_t measured, uint64_t now) {
     if (!early->begun_at) return 0;
     bool is_any_timed = early->unknown == 0 || early->longest_ns;
-    uint64_t of_each = is_any_timed ? early->longest_ns : max_u64(UNKNOWN_NEED, early->assumed_ns);
-    uint64_t by_estimates = early->known_ns + early->unknown * of_each;
+    uint64_t by_estimates = at(early, is_any_timed ? early->longest_ns : max_u64(UNKNOWN_NEED, early->assumed_ns));
     if (!measured) return by_estimates;
     uint64_t by_time = min_u64(saturating_sub(now, early->begun_at), saturating_sub(measured, early->before_ns));
     return is_any_timed ? min_u64(by_time, by_estimates) : by_time;

@@ -12,13 +12,16 @@ struct early_launches {
     uint64_t left;       /* of the last loan */
     uint64_t until;      /* after this time, the turn's work is looked at again before a launch is admitted */
     uint64_t begun_at;   /* time of the first loan; 0 = there was none */
-    uint64_t before_ns;  /* estimates of the launches before it */
+    uint64_t before_ns;  /* estimates of the launches before it; what they took, when they have ended */
+    uint64_t timed_ns;   /* from the turn's begin to the end of the launch that was timed before it; 0 = none was */
     unsigned before;     /* number of these launches */
     unsigned unknown;    /* early launches without an estimate */
     uint64_t known_ns;   /* estimates of the other early launches */
     uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
     uint64_t assumed_ns; /* what a launch without an estimate is assumed to take; set when the turn begins */
     bool is_loan_new;    /* no launch was admitted on the last loan */
+    bool is_before_over; /* the launches before it have ended */
+    bool is_beside;      /* other containers use the card */
 };
 
 /* What a launch needs: its estimate. Without one: 5 ms, or more if that is assumed, or if another early launch of the
@@ -50,6 +53,17 @@ void early_launches_end(struct early_launches *early);
 /* What launches without an estimate are assumed to take from now on, 20 ms at most, after one of them took `ns`: the
  * longest, which is forgotten within some of them. `before`: what was assumed; 0 = nothing is known. */
 uint64_t early_launches_assume(uint64_t before, uint64_t ns);
+
+/* The launch that was timed has ended, `ns` after the turn's first one, which is one of those before the first loan. */
+void early_launches_note_timed(struct early_launches *early, uint64_t ns);
+
+/* The launches before the first loan have ended, `took` ns after the turn's first one; that which was timed may not be
+ * counted. */
+void early_launches_note_before(struct early_launches *early, uint64_t took);
+
+/* What the turn took of the card, if `measured` has passed from its first launch to the end of its last one. Beside
+ * other containers, the early launches count their estimates. */
+uint64_t early_launches_cost(const struct early_launches *early, uint64_t measured);
 
 /* How much of the loans was used, when the work has drained at `now` and took `measured` from the turn's first launch
  * on; 0 = not measured. */

@@ -92,12 +92,16 @@ bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now) {
     return max_u64(turn->drains_at, now) + estimate > begins_at + budget + budget / LATE_DIVISOR;
 }
 
-/* Between turns of others, work that another container has left on the card takes every second time slice. */
+/* Between turns of others, work that another container has left on the card takes every second time slice. If launches
+ * went early although nothing waited for them, the card has more slices of others than that. */
 uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since) {
     bool may_have_slices = turn->limits.depth != UINT64_MAX;
-    uint64_t rest = turn->is_unknown || early_launches_are_any(&turn->early) ? 0 : turn_remaining(turn, since);
+    bool is_early = early_launches_are_any(&turn->early), may_wait = is_early && !turn->early.is_before_over;
+    bool was_for_nothing = is_early && !may_wait && turn->early.is_beside;
+    uint64_t rest = turn->is_unknown || may_wait ? 0 : turn_remaining(turn, since);
     uint64_t longest = may_have_slices ? 2 * rest + SLICE : rest;
-    return since + (rest > WAITING_MAX ? longest : min_u64(longest, DRAIN_MAX)) + DRAIN_SLACK;
+    return since + (rest > WAITING_MAX ? longest : min_u64(longest, DRAIN_MAX)) +
+           (was_for_nothing ? DRAIN_MAX : DRAIN_SLACK);
 }
 
 void turn_lend(struct turn *turn, uint64_t loan, uint64_t now) {
@@ -169,7 +173,8 @@ static bool is_device_bound(const struct turn *turn) { return turn->idle_gaps * 
 
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at) {
     if (measured == 0) return turn->expected;
-    if (turn->is_unknown || early_launches_are_any(&turn->early)) return measured;
+    if (early_launches_are_any(&turn->early)) return early_launches_cost(&turn->early, measured);
+    if (turn->is_unknown) return measured;
     uint64_t idle = turn->idle_ns + (ends_recorded_at ? idle_before(turn, ends_recorded_at) : 0);
     uint64_t busy = measured > idle ? measured - idle : 0;
     return is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
