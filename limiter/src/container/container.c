@@ -76,6 +76,8 @@ struct space_limits container_space(void) {
     return limits_source_space(limits);
 }
 
+bool container_has_managed_memory(void) { return !container_is_limited() || !container_space().directory; }
+
 struct identity container_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;
     HOLD_LOCK(LOCK_CONTAINER);
