@@ -78,10 +78,11 @@ static const char *reason_of(CUresult result) {
     }
 }
 
+/* A driver without the attribute has no MPS that could be joined. */
 static bool is_client(void) {
     int is_enabled = 0;
     CUdevice first = 0;
-    return REAL(cuDeviceGetAttribute)(&is_enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, first) != CUDA_SUCCESS ||
+    return REAL(cuDeviceGetAttribute)(&is_enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, first) == CUDA_SUCCESS &&
            is_enabled;
 }
 
@@ -90,15 +91,32 @@ static void note_initialized(void) {
     is_initialized = true;
 }
 
+void space_client_explain(const char *function_name, CUresult result) {
+    struct space_limits space = container_space();
+    const char *reason = space.directory ? reason_of(result) : NULL;
+    char group[DIRECTORY_DIGITS + 1] = "";
+    if (!reason) return;
+    write_group(&space, group);
+    log_warn("%s: no client of group %s in space: %s (error %d)", function_name, group, reason, (int)result);
+}
+
+static void conclude_success(const struct space_limits *space) {
+    char group[DIRECTORY_DIGITS + 1] = "";
+    note_initialized();
+    if (is_client()) {
+        container_note_space_client();
+        return;
+    }
+    write_group(space, group);
+    log_warn("cuInit: no client of group %s in space: no MPS daemon in %s; the process takes turns instead", group,
+             space->directory);
+}
+
 void space_client_conclude(CUresult result) {
     struct space_limits space = container_space();
-    char group[DIRECTORY_DIGITS + 1] = "";
     if (!space.directory) return;
-    if (result == CUDA_SUCCESS) note_initialized();
-    write_group(&space, group);
-    const char *reason = reason_of(result);
-    if (reason) log_warn("cuInit: no client of group %s in space: %s (error %d)", group, reason, (int)result);
-    if (result == CUDA_SUCCESS && !is_client())
-        log_warn("cuInit: no client of group %s in space: no MPS daemon in %s; the process takes turns instead", group,
-                 space.directory);
+    if (result == CUDA_SUCCESS)
+        conclude_success(&space);
+    else
+        space_client_explain("cuInit", result);
 }
