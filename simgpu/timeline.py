@@ -14,14 +14,14 @@ from pathlib import Path
 
 from simgpu.usage import CARD_TIMES
 
-_QUEUES, _RUNS, _CHANNELS, _BARRIERS = 512, 128, 17, 64
+_QUEUES, _RUNS, _CHANNELS, _BARRIERS, _SPINS = 512, 128, 17, 64, 64
 _HEAD = struct.Struct(
-    "<QQQQQQII64sQ"
-)  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending, barriers
+    "<QQQQQQII64sQII"
+)  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending, barriers, begun, spinning
 _QUEUE = struct.Struct("<QQQQQQQ")  # id, owner, submitted, done, limit, ended, runs
 _ORDER_SIZE = (
-    7 + _CHANNELS
-) * 4 + _BARRIERS * 32  # leader, last, barriers, server, cap, fills, carry, channel, barrier
+    (7 + _CHANNELS + 2) * 4 + _SPINS * 16 + _BARRIERS * 32
+)  # leader, last, barriers, server, cap, fills, carry, channel, spins, has_begun, ...
 _RUN = struct.Struct("<QQQ")  # from, at, stretch
 _FULL_SPEED = 1000
 _QUEUE_SIZE = _QUEUE.size + _ORDER_SIZE + _RUNS * _RUN.size

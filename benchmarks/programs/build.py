@@ -30,6 +30,7 @@ PROGRAMS = {
     "checkpoint": (*SHARED, "card_usage.c", "checkpoint.c"),
     "timed": (*KERNELS, "kernels/timed.c"),
     "delayed": (*KERNELS, "kernels/delayed.c"),
+    "parallel": (*KERNELS, "kernels/parallel.c"),
 }
 
 SUFFIXES = {".c", ".h", ".cu"}

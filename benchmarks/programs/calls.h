@@ -18,6 +18,7 @@
     X(cuDevicePrimaryCtxRelease_v2)       \
     X(cuCtxSetCurrent)                    \
     X(cuCtxSynchronize)                   \
+    X(cuCtxEnablePeerAccess)              \
     X(cuCtxCreate_v2)                     \
     X(cuCtxDestroy_v2)                    \
     X(cuCtxSetLimit)                      \
@@ -31,6 +32,8 @@
     X(cuMemAllocManaged)                  \
     X(cuMemAllocHost_v2)                  \
     X(cuMemFreeHost)                      \
+    X(cuMemHostAlloc)                     \
+    X(cuMemHostRegister_v2)               \
     X(cuMemsetD8_v2)                      \
     X(cuMemcpyDtoH_v2)                    \
     X(cuMemcpyHtoDAsync_v2)               \

@@ -75,11 +75,19 @@ void timeline_join(struct timeline *card, uint32_t leader, uint32_t server, uint
 
 void timeline_set_fill(struct timeline *card, uint32_t queue, uint32_t percent) { card->queue[queue].fills = percent; }
 
+static void forget_spins(struct timeline *card, uint32_t queue) {
+    struct timeline_queue *of = &card->queue[queue];
+    card->spinning -= of->has_begun;
+    if (card->begun == queue) card->begun = 0;
+    of->spins = of->has_begun = 0;
+}
+
 static void close_one(struct timeline *card, uint32_t queue) {
     struct timeline_queue *of = &card->queue[queue];
     of->id = 0;
     card->barriers -= of->barriers;
     of->barriers = 0;
+    forget_spins(card, queue);
     struct timeline_queue *leader = &card->queue[of->leader];
     for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
         if (leader->channel[place] == queue) leader->channel[place] = 0;
@@ -190,15 +198,26 @@ static void note_work_done(struct timeline *card, uint32_t context) {
     }
 }
 
+static void begin_spin(struct timeline *card) {
+    card->queue[card->current].has_begun = 1;
+    card->begun = card->current;
+    card->spinning++;
+}
+
+static void do_work(struct timeline *card, struct timeline_queue *queue, uint64_t ns) {
+    timeline_record_run(queue, card->at, TIMELINE_FULL_SPEED);
+    queue->done += ns;
+}
+
 static void work_alone_until(struct timeline *card, uint64_t now) {
     struct timeline_queue *queue = &card->queue[card->current];
+    bool spins = timeline_is_spinning(card, card->current);
     bool is_alone = is_only_one(card);
     uint64_t left = timeline_work_of(card, card->current);
     if (!is_alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
     uint64_t ns =
         least(timeline_until_barrier(card, card->current, is_alone ? left : least(left, card->slice)), now - card->at);
-    timeline_record_run(queue, card->at, TIMELINE_FULL_SPEED);
-    queue->done += ns;
+    if (!spins) do_work(card, queue, ns);
     card->at += ns;
     queue->ended = card->at;
     card->slice = is_alone ? slice_after(card->slice, ns) : card->slice - ns;
@@ -221,20 +240,26 @@ static void switch_until(struct timeline *card, uint64_t now) {
     card->at += ns;
 }
 
+static bool is_at_new_spin(const struct timeline *card) {
+    return timeline_is_spinning(card, card->current) && !card->queue[card->current].has_begun;
+}
+
 void timeline_advance(struct timeline *card, uint64_t now) {
     uint32_t queue;
     open_barriers(card); /* those that wait for a queue which was closed */
-    while (card->at < now && (queue = due(card)) != 0) {
+    while (card->at < now && card->begun == 0 && (queue = due(card)) != 0) {
         if (card->slice == 0 || context_of(card, queue) != context_of(card, card->current))
             put_on(card, queue);
         else if (queue != card->current)
             turn_to(card, queue);
         if (card->switching > 0)
             switch_until(card, now);
+        else if (is_at_new_spin(card))
+            begin_spin(card);
         else
             work_until(card, now);
     }
-    card->at = card->at > now ? card->at : now;
+    if (card->begun == 0) card->at = card->at > now ? card->at : now;
 }
 
 uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns) {
@@ -242,6 +267,28 @@ uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns) {
     of->submitted += ns > 0 ? ns : 1;
     if (timeline_has_work(card, queue)) set_pending(card, context_of(card, queue), true);
     return of->submitted;
+}
+
+uint64_t timeline_spin(struct timeline *card, uint32_t queue, uint64_t ns, uint64_t ticket) {
+    struct timeline_queue *of = &card->queue[queue];
+    if (of->spins == TIMELINE_SPINS) return 0;
+    of->spin[of->spins++] = (struct timeline_spin){.from = of->submitted, .ticket = ticket};
+    return timeline_submit(card, queue, ns);
+}
+
+uint64_t timeline_take_begun(struct timeline *card) {
+    uint64_t ticket = card->begun != 0 ? card->queue[card->begun].spin[0].ticket : 0;
+    card->begun = 0;
+    return ticket;
+}
+
+void timeline_release(struct timeline *card, uint32_t queue) {
+    struct timeline_queue *of = &card->queue[queue];
+    if (!of->has_begun) return;
+    of->has_begun = 0;
+    card->spinning--;
+    of->spins--;
+    memmove(of->spin, of->spin + 1, of->spins * sizeof *of->spin);
 }
 
 void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position) {

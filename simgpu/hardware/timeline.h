@@ -9,6 +9,10 @@
  * is done. The runs of a queue record when. A barrier in a queue holds its later work back until a position in another
  * queue has passed.
  *
+ * A queue may spin: it keeps the card busy without doing work, from a position on, until it is released. That is a
+ * kernel which waits for kernels of other cards. The caller knows what it waits for, and brings the cards up to each
+ * other's times.
+ *
  * Contexts that are clients of one MPS server are one context to the others: they share its time slices. Among
  * themselves they work at the same moment (hardware/timeline_clients.h). */
 #ifndef SIMGPU_HARDWARE_TIMELINE_H
@@ -43,10 +47,18 @@ void timeline_close(struct timeline *card, uint32_t queue);
 /* From now on the queue's work fills that many percent of the multiprocessors. */
 void timeline_set_fill(struct timeline *card, uint32_t queue, uint32_t percent);
 
-/* Brings the card up to `now`. Does nothing when the card is past that time. */
+/* Brings the card up to `now`. Does nothing when the card is past that time. Stops at an earlier time when a spin
+ * begins, until timeline_take_begun has been called. */
 void timeline_advance(struct timeline *card, uint64_t now);
 /* Adds work at the end of the queue and returns its position. */
 uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns);
+/* Adds a spin at the end of the queue, `ns` of work behind it, and returns the queue's position behind both. 0 when the
+ * queue has no room for one more spin. Not for clients of an MPS server. */
+uint64_t timeline_spin(struct timeline *card, uint32_t queue, uint64_t ns, uint64_t ticket);
+/* The ticket of the spin at whose begin the card has stopped, which may then go on; 0 = none. */
+uint64_t timeline_take_begun(struct timeline *card);
+/* Ends the spin of the queue, if it has begun. */
+void timeline_release(struct timeline *card, uint32_t queue);
 /* Adds an event behind the position `after` and returns the event's position. It passes only while the context is on
  * the card, so an event also asks for the card. */
 uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after);

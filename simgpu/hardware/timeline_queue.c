@@ -1,14 +1,25 @@
 #include "hardware/timeline_queue.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* The position up to which nothing but a spin holds the queue's work back. */
+static uint64_t open_until(const struct timeline_queue *of) {
+    uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
+    return of->barriers > 0 ? least(end, of->barrier[0].from) : end;
+}
+
+bool timeline_is_spinning(const struct timeline *card, uint32_t queue) {
+    const struct timeline_queue *of = &card->queue[queue];
+    bool is_at_spin = of->spins > 0 && of->done >= of->spin[0].from;
+    return of->id != 0 && is_at_spin && open_until(of) > of->done;
+}
+
 uint64_t timeline_work_of(const struct timeline *card, uint32_t queue) {
     const struct timeline_queue *of = &card->queue[queue];
-    uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
-    if (of->barriers > 0) end = least(end, of->barrier[0].from);
+    if (timeline_is_spinning(card, queue)) return TIMELINE_SPIN_NS;
+    uint64_t end = of->spins > 0 ? least(open_until(of), of->spin[0].from) : open_until(of);
     return of->id != 0 && end > of->done ? end - of->done : 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef SIMGPU_HARDWARE_TIMELINE_QUEUE_H
 #define SIMGPU_HARDWARE_TIMELINE_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TIMELINE_QUEUES   512
@@ -9,6 +10,10 @@
 #define TIMELINE_CHANNELS 17 /* queues of one context */
 #define TIMELINE_BARRIERS 64 /* of one queue at a time */
 #define TIMELINE_CLIENTS  48 /* of one MPS server */
+#define TIMELINE_SPINS    64 /* of one queue at a time */
+
+/* Work of a kernel that spins until it is released: longer than any slice. */
+#define TIMELINE_SPIN_NS (UINT64_C(1) << 50)
 
 /* Time that work takes, in thousandths: work that has all of the multiprocessors that it can fill. */
 #define TIMELINE_FULL_SPEED UINT64_C(1000)
@@ -29,6 +34,12 @@ struct timeline_barrier {
     uint64_t queue;
 };
 
+/* From position `from` on, the queue keeps the card busy without doing work, until it is released. */
+struct timeline_spin {
+    uint64_t from;
+    uint64_t ticket; /* the caller's number for what is waited for */
+};
+
 struct timeline_queue {
     uint64_t id; /* 0 = free; no id is used twice */
     uint64_t owner;
@@ -45,6 +56,9 @@ struct timeline_queue {
     uint32_t fills;                      /* percent of the multiprocessors that its work fills; 0 = all */
     uint32_t carry;                      /* thousandths of a ns spent on the next ns of work */
     uint32_t channel[TIMELINE_CHANNELS]; /* of a leader: numbers of the context's queues; 0 = none */
+    uint32_t spins;                      /* that were not released, in the order of `from` */
+    uint32_t has_begun;                  /* 1: the first of them has begun */
+    struct timeline_spin spin[TIMELINE_SPINS];
     struct timeline_barrier barrier[TIMELINE_BARRIERS];
     struct timeline_run run[TIMELINE_RUNS];
 };
@@ -60,10 +74,14 @@ struct timeline {
     uint32_t queues_used;                         /* queues from here on were never used */
     uint64_t pending[TIMELINE_QUEUES / 64];       /* one bit for each leader or server that may have work */
     uint64_t barriers;                            /* of all queues */
+    uint32_t begun;                               /* queue whose spin has just begun; 0 = none */
+    uint32_t spinning;                            /* queues whose first spin has begun */
     struct timeline_queue queue[TIMELINE_QUEUES]; /* queue 0 is never used */
 };
 
-/* ns of work of the queue that can be done now. */
+/* Whether the queue has come to a spin: it keeps the card busy, and does no work. */
+bool timeline_is_spinning(const struct timeline *card, uint32_t queue);
+/* ns of work of the queue that can be done now; TIMELINE_SPIN_NS for one that spins. */
 uint64_t timeline_work_of(const struct timeline *card, uint32_t queue);
 /* The queue of a context to work on: the first one with work behind the one that worked last; 0 = none. */
 uint32_t timeline_channel_due(const struct timeline *card, uint32_t leader);

@@ -1,74 +1,16 @@
 #include "ledger/card_time.h"
 
-#include <assert.h>
-#include <time.h>
-
 #include "hardware/clock.h"
 #include "hardware/timeline.h"
 #include "ledger/attach.h"
+#include "ledger/card_lock.h"
+#include "ledger/collectives.h"
 #include "ledger/state.h"
 
-#define OWNER_BITS     16
-#define OWNER_MASK     ((UINT64_C(1) << OWNER_BITS) - 1)
-#define OWNER_NO_SLOT  OWNER_MASK /* a process that reads without a slot */
-#define SPINS          200
-#define CHECK_EVERY_NS UINT64_C(1000000)   /* search for dead processes */
-#define LOST_AFTER_NS  UINT64_C(100000000) /* a process that holds the lock longer is stopped */
-#define LOCK_SLEEP_NS  20000
-
-static_assert(SLOTS < OWNER_NO_SLOT, "a slot fits the lock's word");
+#define CHECK_EVERY_NS UINT64_C(1000000) /* search for dead processes */
+#define STEP_NS        UINT64_C(10000)   /* the end of a collective is late by this much at most */
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static uint64_t own_name(void) { return own_slot >= 0 ? (uint64_t)own_slot + 1 : OWNER_NO_SLOT; }
-
-/* Whether the lock may be taken from its holder: the holder is dead, or has held it longer than LOST_AFTER_NS, counted
- * from `since_ns`. */
-static bool is_lost(uint64_t word, uint64_t since_ns) {
-    uint64_t owner = word & OWNER_MASK;
-    bool is_dead = owner != OWNER_NO_SLOT && !slot_is_alive((int)owner - 1);
-    return is_dead || clock_now_ns() > since_ns + LOST_AFTER_NS;
-}
-
-/* Takes a lock that is free or lost, unless its word has changed. */
-static bool take(struct card_time *card, uint64_t word) {
-    uint64_t mine = (word & ~OWNER_MASK) | own_name();
-    return __atomic_compare_exchange_n(&card->lock, &word, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static void sleep_until_taken(struct card_time *card) {
-    static const struct timespec nap = {.tv_nsec = LOCK_SLEEP_NS};
-    uint64_t since_ns = clock_now_ns();
-    uint64_t seen = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
-    for (;;) {
-        uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
-        if (word != seen) {
-            seen = word;
-            since_ns = clock_now_ns();
-        }
-        bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since_ns);
-        if (is_free && take(card, word)) return;
-        nanosleep(&nap, NULL);
-    }
-}
-
-static void lock_card(struct card_time *card) {
-    for (int i = 0; i < SPINS; i++) {
-        uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
-        if ((word & OWNER_MASK) == 0 && take(card, word)) return;
-        __builtin_ia32_pause();
-    }
-    sleep_until_taken(card);
-}
-
-/* Does nothing for a process that lost the lock while it was stopped. */
-static void unlock_card(struct card_time *card) {
-    uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
-    if ((word & OWNER_MASK) == own_name()) {
-        uint64_t next = (word & ~OWNER_MASK) + OWNER_MASK + 1;
-        __atomic_compare_exchange_n(&card->lock, &word, next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    }
-}
 
 static void close_queues_of(struct timeline *timeline, uint64_t owner) {
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++)
@@ -85,21 +27,79 @@ static void close_queues_of_dead(struct timeline *timeline, bool idle_too) {
     }
 }
 
+static void close_if_due(struct card_time *card, uint64_t now) {
+    if (now <= card->checked_at + CHECK_EVERY_NS) return;
+    card->checked_at = now;
+    close_queues_of_dead(&card->timeline, false);
+}
+
+static void lock_all(int cards) {
+    for (int card = 0; card < cards; card++) card_lock(&state->time[card]);
+}
+
+/* Keeps the lock of the card `kept`; -1 = of none. */
+static void unlock_all(int cards, int kept) {
+    for (int card = 0; card < cards; card++)
+        if (card != kept) card_unlock(&state->time[card]);
+}
+
+/* The card that is furthest behind `now`, and the time of the next one; -1 = none is behind. */
+static int last_card(int cards, uint64_t now, uint64_t *next) {
+    int last = -1;
+    uint64_t at = now;
+    *next = now;
+    for (int card = 0; card < cards; card++) {
+        uint64_t of = state->time[card].timeline.at;
+        if (of < at) {
+            *next = at;
+            at = of;
+            last = card;
+        } else if (of < *next) {
+            *next = of;
+        }
+    }
+    return last;
+}
+
+/* Brings all cards up to `now`. Where a kernel spins, a card is at most a step ahead of the others. */
+static void advance_together(int cards, uint64_t now) {
+    uint64_t next;
+    for (int card; (card = last_card(cards, now, &next)) >= 0;) {
+        struct timeline *timeline = &state->time[card].timeline;
+        timeline_advance(timeline, timeline->spinning > 0 ? least(now, next + STEP_NS) : now);
+        uint64_t ticket = timeline_take_begun(timeline);
+        if (ticket != 0) collective_note_begun(ticket);
+    }
+}
+
+/* Locks the time lines of all cards that were used and of this one, and brings them up to now; returns how many. */
+static int enter_all(int card) {
+    int used = (int)__atomic_load_n(&state->cards, __ATOMIC_ACQUIRE), cards = used > card ? used : card + 1;
+    lock_all(cards);
+    uint64_t now = clock_now_ns();
+    for (int i = 0; i < cards; i++) close_if_due(&state->time[i], now);
+    collectives_drop_ended();
+    advance_together(cards, now);
+    return cards;
+}
+
 /* Locks the card's time line and brings it up to now. The variable that the result is stored in is declared HELD_CARD,
- * so that the time line is unlocked at the end of the enclosing block. */
+ * so that the time line is unlocked at the end of the enclosing block. Collectives begin while all cards are locked. */
 static struct card_time *enter(int card) {
     struct card_time *time = &state->time[card];
-    lock_card(time);
-    uint64_t now = clock_now_ns();
-    if (now > time->checked_at + CHECK_EVERY_NS) {
-        time->checked_at = now;
-        close_queues_of_dead(&time->timeline, false);
+    card_lock(time);
+    if (collectives_are_any()) {
+        card_unlock(time);
+        unlock_all(enter_all(card), card);
+        return time;
     }
+    uint64_t now = clock_now_ns();
+    close_if_due(time, now);
     timeline_advance(&time->timeline, now);
     return time;
 }
 
-static void leave(struct card_time **time) { unlock_card(*time); }
+static void leave(struct card_time **time) { card_unlock(*time); }
 
 #define HELD_CARD __attribute__((cleanup(leave)))
 
@@ -170,6 +170,24 @@ uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint32_t fills, ui
     timeline_set_fill(&time->timeline, queue.number, fills);
     uint64_t position = timeline_submit(&time->timeline, queue.number, ns);
     *runs = time->timeline.queue[queue.number].runs;
+    return position;
+}
+
+/* A client of an MPS server has no spins. */
+static uint64_t join_collective(struct card_queue queue, struct collective_key key, uint64_t ns) {
+    struct timeline *timeline = &state->time[queue.card].timeline;
+    if (!is_open(timeline, queue)) return 1; /* after a fault */
+    if (timeline->queue[timeline->queue[queue.number].leader].server != 0)
+        return timeline_submit(timeline, queue.number, ns);
+    if (timeline->queue[queue.number].spins == TIMELINE_SPINS) return 0;
+    uint64_t ticket = collective_join(key, queue);
+    return ticket != 0 ? timeline_spin(timeline, queue.number, ns, ticket) : 0;
+}
+
+uint64_t card_queue_collective(struct card_queue queue, struct collective_key key, uint64_t ns) {
+    int cards = enter_all(queue.card);
+    uint64_t position = join_collective(queue, key, ns);
+    unlock_all(cards, -1);
     return position;
 }
 

@@ -7,12 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A queue of a context on its card: one of its hardware channels. */
-struct card_queue {
-    int card; /* index in the ledger */
-    uint32_t number;
-    uint64_t id; /* 0 = not open */
-};
+#include "ledger/card_queue.h"
 
 /* Opens a queue on the card; false when there is no room, or the MPS server of this process has ended. `leader`: the
  * context's first queue; 0 = this is the first. */
@@ -23,6 +18,10 @@ void card_queue_close(struct card_queue queue);
  * multiprocessors, which matters beside other clients of an MPS server. `runs` is how often the queue's work began or
  * resumed so far. */
 uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint32_t fills, uint64_t *runs);
+/* Adds the kernel of one rank of a collective, which keeps the card busy until the kernels of all ranks have begun, and
+ * for `ns` after that. Returns its position; 0 when there is no room for one more. As a client of an MPS server, it
+ * does not wait. */
+uint64_t card_queue_collective(struct card_queue queue, struct collective_key key, uint64_t ns);
 /* Adds an event behind the position `after` and returns the event's position. */
 uint64_t card_queue_mark(struct card_queue queue, uint64_t after);
 /* Holds back all later work until `position` has passed in the queue `other` of the same card, and returns the queue's

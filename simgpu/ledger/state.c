@@ -26,7 +26,7 @@
 #define LIVE_BASE  (INT64_C(1) << 32)
 #define OWNER_BASE (INT64_C(1) << 33)
 
-static const char MAGIC[8] = "simgpu7";
+static const char MAGIC[8] = "simgpu8";
 
 struct state *state;
 int own_slot = -1;

@@ -10,6 +10,7 @@
 
 #include "hardware/cards.h"
 #include "hardware/timeline.h"
+#include "ledger/card_queue.h"
 
 #define SLOTS          4096
 #define LEDGER_CARDS   32
@@ -17,6 +18,7 @@
 #define FAULT_LINES    64
 #define SHARED_EVENTS  512
 #define MPS_SERVERS    64
+#define COLLECTIVES    256
 
 /* One process. Written only by that process, under the file's lock; cleared by any process once it is dead. */
 struct slot {
@@ -65,6 +67,24 @@ struct mps_server {
     uint64_t slot;
 };
 
+/* The kernel of one rank of a collective: the queue that it was launched into. */
+struct collective_rank {
+    int32_t card;
+    uint32_t queue;
+    uint64_t queue_id;
+};
+
+/* Written with the time lines of all cards locked. */
+struct collective {
+    uint64_t ticket; /* 0 = free; ticket % COLLECTIVES is the index of the entry, and no ticket is used twice */
+    uint64_t group;
+    uint64_t round;
+    uint32_t ranks;
+    uint32_t joined; /* kernels that were launched */
+    uint32_t begun;  /* of these */
+    struct collective_rank rank[COLLECTIVE_RANKS];
+};
+
 struct state {
     char magic[8];
     uint32_t slots_used; /* slots from here on were never used */
@@ -82,6 +102,9 @@ struct state {
     struct shared_event event[SHARED_EVENTS];
     uint64_t mps_ids; /* multiple of MPS_SERVERS, as shared_ids */
     struct mps_server mps_server[MPS_SERVERS];
+    uint64_t collective_tickets; /* multiple of COLLECTIVES, as shared_ids */
+    uint64_t collectives_open;   /* atomic: entries in use */
+    struct collective collective[COLLECTIVES];
 };
 
 static_assert(sizeof(struct slot) == 672 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,

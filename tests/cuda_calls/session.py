@@ -17,6 +17,7 @@ import pynvml
 from tests.cuda_calls import (
     arrays,
     captures,
+    collectives,
     copies,
     delays,
     external,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = (
     "arrays",
     "captures",
+    "collectives",
     "copies",
     "delays",
     "external",

@@ -28,6 +28,15 @@ static const char await_text[] =
     "mov.u64 %%t2, %%globaltimer;\nsub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000000;\n@%%p1 bra AGAIN;\n"
     "add.u32 %%r3, %%r0, 1;\nst.volatile.u32 [%%t0], %%r3;\nDONE:\nret;\n}\n";
 
+/* Counts itself, waits until the word is `value` or more, and then for the time that its name says. */
+static const char collective_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry collective%u_%u(.param .u64 group, .param .u32 value, .param .u64 word)\n{\n.reg .u64 %%t<4>;\n"
+    ".reg .u32 %%r<4>;\n.reg .pred %%p<2>;\nld.param.u32 %%r0, [value];\nld.param.u64 %%t0, [word];\n"
+    "atom.add.sys.u32 %%r1, [%%t0], 1;\nAGAIN:\nld.volatile.u32 %%r1, [%%t0];\nsub.s32 %%r2, %%r1, %%r0;\n"
+    "setp.lt.s32 %%p0, %%r2, 0;\n@%%p0 bra AGAIN;\nmov.u64 %%t1, %%globaltimer;\nMOVES:\nmov.u64 %%t2, %%globaltimer;\n"
+    "sub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000;\n@%%p1 bra MOVES;\nret;\n}\n";
+
 uint64_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -63,6 +72,19 @@ bool kernel_spin(struct kernel *out, unsigned us) {
     char code[TEXT_SIZE];
     (void)snprintf(code, sizeof code, spin_text, us, us);
     return load(out, code, "spin", us);
+}
+
+bool kernel_collective(struct kernel *out, unsigned ranks, unsigned us) {
+    char code[TEXT_SIZE];
+    char kind[NAME_SIZE];
+    (void)snprintf(code, sizeof code, collective_text, ranks, us, us);
+    (void)snprintf(kind, sizeof kind, "collective%u", ranks);
+    return load(out, code, kind, us);
+}
+
+bool kernel_collective_launch(const struct kernel *kernel, CUstream stream, struct collective_round of) {
+    void *parameters[] = {&of.group, &of.value, &of.word};
+    return DO(cuLaunchKernel, kernel->function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
 bool kernel_await(CUfunction *out, unsigned timeout_ms) {

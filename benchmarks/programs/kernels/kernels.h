@@ -38,6 +38,18 @@ bool kernel_await(CUfunction *out, unsigned timeout_ms);
  * word to value + 1. */
 bool kernel_await_launch(CUfunction kernel, CUstream stream, volatile uint32_t *word, uint32_t value);
 
+/* A kernel of one rank of a collective, as NCCL's: it spins until those of all `ranks` have begun, and then for `us`. On a
+ * real card it has one thread. */
+bool kernel_collective(struct kernel *out, unsigned ranks, unsigned us);
+
+/* Which collective a kernel belongs to. */
+struct collective_round {
+    uint64_t group; /* a number that the ranks of a job have in common: for the simulated driver */
+    uint32_t value; /* what `word` is when all kernels up to those of this collective have begun */
+    void *word;     /* memory of the host that all ranks share: for a real card */
+};
+bool kernel_collective_launch(const struct kernel *kernel, CUstream stream, struct collective_round of);
+
 /* The function to launch by: cuLaunchKernel, cuLaunchCooperativeKernel, or the form for the per-thread default stream.
  */
 enum way { ORDINARY, COOPERATIVE, PER_THREAD };

@@ -15,6 +15,7 @@
 #define LAZY_PREFIX "lazy"
 #define SPIN_PREFIX "await"
 #define FILL_PREFIX "fill"
+#define TOGETHER    "collective"
 #define FAULTY      "fault"
 #define LOADING_NS  2000000
 
@@ -45,6 +46,11 @@ uint32_t kernel_fills(const char *name) {
     bool is_named = strncmp(name, FILL_PREFIX, sizeof FILL_PREFIX - 1) == 0;
     uint64_t percent = is_named ? strtoull(name + sizeof FILL_PREFIX - 1, NULL, 10) : 0;
     return percent < 100 ? (uint32_t)percent : 0;
+}
+
+uint32_t kernel_ranks(const char *name) {
+    bool is_named = strncmp(name, TOGETHER, sizeof TOGETHER - 1) == 0;
+    return is_named ? (uint32_t)strtoul(name + sizeof TOGETHER - 1, NULL, 10) : 0;
 }
 
 bool kernel_faults(const char *name) { return strncmp(name, FAULTY, sizeof FAULTY - 1) == 0; }

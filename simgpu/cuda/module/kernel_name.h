@@ -22,6 +22,10 @@ bool kernel_spins(const char *name);
 /* ns after which a kernel that spins gives up, and writes its value plus 1 into the word: the number of milliseconds
  * behind "await" at the start of its name, "await100_5" for 100 ms; 0 without it: never. */
 uint64_t kernel_spin_timeout_ns(const char *name);
+/* Number of ranks of the collective whose kernels have this name: the number behind "collective" at the start of it,
+ * "collective2_500" for 2, of 1 to 16; 0 for other kernels. Its first parameter is a number of 64 bits, which the ranks
+ * of one collective chose, its second one, of 32 bits, is different in each of their collectives. */
+uint32_t kernel_ranks(const char *name);
 /* Percent of the card's multiprocessors that it fills: the number behind "fill" at the start of the name, "fill25_10"
  * for 25; 0 without it: all of them. Matters to clients of an MPS server only. */
 uint32_t kernel_fills(const char *name);

@@ -1,11 +1,15 @@
 #include "cuda/queue/context_work.h"
 
+#include "cuda/driver/driver.h"
 #include "cuda/queue/context_queue.h"
 #include "cuda/queue/stream_order.h"
 #include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
+#include "hardware/clock.h"
 #include "hardware/timeline.h"
 #include "ledger/shared_events.h"
+
+#define FULL_POLL_NS UINT64_C(20000)
 
 /* Takes the event off the list of events whose time is not known. */
 static void unlink_event(CUevent event) {
@@ -49,6 +53,17 @@ CUresult stream_add_work(CUstream stream, uint64_t ns) {
         read_times(stream->context);
         channel->runs_read = runs;
     }
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_add_collective(CUstream stream, struct collective_key key, uint64_t ns) {
+    uint64_t position;
+    stream_waits_await_room(stream->context, stream->channel);
+    if (!stream_begin(stream)) return CUDA_ERROR_OUT_OF_MEMORY;
+    stream_waits_count_launch(stream->context, stream->channel);
+    while ((position = card_queue_collective(stream->channel->queue, key, ns)) == 0)
+        driver_sleep_until(clock_now_ns() + FULL_POLL_NS);
+    stream_moved(stream, position);
     return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,9 @@
 
 /* Adds `ns` of work. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
 CUresult stream_add_work(CUstream stream, uint64_t ns);
+/* Adds the kernel of one rank of a collective. Sleeps, without the lock, while the stream's channel, or the card, has
+ * as many as it takes. */
+CUresult stream_add_collective(CUstream stream, struct collective_key key, uint64_t ns);
 /* Discards the context's work; all its events have passed then. */
 void context_end_work(CUcontext context);
 

@@ -5,6 +5,7 @@
 #include "cuda/graph/capture.h"
 #include "cuda/module/kernel_name.h"
 #include "cuda/module/module.h"
+#include "cuda/queue/context_work.h"
 #include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
@@ -28,6 +29,16 @@ static CUresult spin(CUfunction function, CUstream stream, void *const *paramete
                                  kernel_spin_timeout_ns(function->name));
 }
 
+static CUresult run(CUfunction function, CUstream stream, void *const *parameters) {
+    uint32_t ranks = parameters ? kernel_ranks(function->name) : 0;
+    if (ranks == 0 || ranks > COLLECTIVE_RANKS) return stream_run(stream, work_of(function, parameters));
+    CUstream found = stream_find(stream);
+    if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct collective_key key = {
+        .group = *(const uint64_t *)parameters[0], .round = *(const uint32_t *)parameters[1], .ranks = ranks};
+    return stream_add_collective(found, key, work_of(function, parameters));
+}
+
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
     if (!stream_context(stream)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
@@ -41,7 +52,7 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     if (result != CUDA_SUCCESS) return result;
     CUstream found = stream_find(stream);
     if (found) found->fills = kernel_fills(function->name);
-    result = stream_run(stream, work_of(function, parameters));
+    result = run(function, stream, parameters);
     if (result == CUDA_SUCCESS && kernel_faults(function->name)) driver_fault();
     return result;
 }

@@ -1,0 +1,74 @@
+"""Collectives: kernels on several cards that wait for each other, as NCCL's do. Handles are numbers."""
+
+import ctypes
+import time
+
+from tests.cuda_calls import kernels, launches
+
+cuda = ctypes.CDLL("libcuda.so.1")
+P = ctypes.c_void_p
+
+
+class Rank:
+    """A card of this process in a collective of `ranks` cards, each of whose kernels takes `us` once all have begun."""
+
+    def __init__(self, device: int, ranks: int, us: int) -> None:
+        self._context = P()
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device)
+        cuda.cuCtxSetCurrent(self._context)
+        self._stream, self._other = launches.stream(), launches.stream()
+        self._work: dict[int, int] = {}
+        self._collective = kernels.load(f"collective{ranks}_{us}")
+
+    def work(self, us: int, *, beside: bool = False) -> int:
+        """Result of the launch of a kernel, before the next collective or in another stream."""
+        cuda.cuCtxSetCurrent(self._context)
+        if us not in self._work:
+            self._work[us] = launches.kernel(us)
+        return launches.launch(self._work[us], self._other if beside else self._stream)
+
+    def join(self, group: int, number: int) -> int:
+        """Result of the launch of this rank's kernel of a collective."""
+        cuda.cuCtxSetCurrent(self._context)
+        values = ctypes.c_uint64(group), ctypes.c_uint32(number), ctypes.c_uint64()
+        parameters = (P * 3)(*(ctypes.addressof(value) for value in values))
+        return int(cuda.cuLaunchKernel(P(self._collective), *[1] * 6, 0, P(self._stream), parameters, None))
+
+    def is_done(self) -> bool:
+        """Whether the rank's stream has no work left."""
+        return int(cuda.cuStreamQuery(P(self._stream))) == 0
+
+    def wait(self) -> float:
+        """Wait for the rank's stream, and return CLOCK_MONOTONIC in seconds."""
+        cuda.cuStreamSynchronize(P(self._stream))
+        return time.monotonic()
+
+    def wait_beside(self) -> float:
+        """Wait for the rank's other stream, and return CLOCK_MONOTONIC in seconds."""
+        cuda.cuStreamSynchronize(P(self._other))
+        return time.monotonic()
+
+
+_ranks: dict[int, Rank] = {}
+
+
+def prepare(device: int, ranks: int, us: int) -> None:
+    """Make the rank of this device, by which the functions below know it."""
+    _ranks[device] = Rank(device, ranks, us)
+
+
+def rank(device: int) -> Rank:
+    """The rank of a device."""
+    return _ranks[device]
+
+
+def steps(count: int, work_us: int) -> float:
+    """Seconds of that many steps of all ranks of this process: work, and a collective."""
+    begun = time.monotonic()
+    for number in range(count):
+        for of in _ranks.values():
+            of.work(work_us)
+            of.join(7, number)
+    for of in _ranks.values():
+        of.wait()
+    return time.monotonic() - begun
