@@ -32,6 +32,7 @@ from vgpu.node.containers.running import ContainerKey
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files, uninvited
 from vgpu.node.processes.findings import ProcessFinding
+from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import ProcessGroup
 from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner
@@ -71,6 +72,7 @@ class NodeSources:
         is_registered: whether the kubelet takes the node's devices.
         refusals: number of containers that were refused at their start.
         slice_mib: MiB of a memory slice.
+        servers: the MPS servers of groups in space.
     """
 
     cards: Callable[[], InventoryState]
@@ -83,6 +85,7 @@ class NodeSources:
     is_registered: Callable[[], bool]
     refusals: Callable[[], int]
     slice_mib: int
+    servers: GroupServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ class MetricsReader:
             now_s = self._wall_clock()
             samples = self._driver.busy_samples(since)
             owners = self._owners(known, samples)
-            self._time.add(samples, owners, turns, int(now_s * 1e6))
+            self._time.add(samples, owners, turns, int(now_s * 1e6), self._group_members(known, samples))
             self._time.forget(known.held.keys() - (self._reported - known.running.keys()))
             self._reported = known.running.keys()
             held = self._held(known, accounts)
@@ -249,6 +252,20 @@ class MetricsReader:
         sampled = {(gpu, pid) for gpu, sample in samples.items() for pid in sample.pids}
         found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
         return {process: use if use and use[:2] in known.held else None for process, use in found.items()}
+
+    def _group_members(
+        self, known: _Known, samples: Mapping[CardUuid, BusySamples]
+    ) -> dict[tuple[CardUuid, int], list[Use]]:
+        """Return the containers that are members of a group in space on a card, by the process that is its server."""
+        found: dict[tuple[CardUuid, int], list[Use]] = {}
+        for gpu, sample in samples.items():
+            for pid in sample.pids:
+                process = self._process(pid)
+                of = self._sources.servers.group_of(pid, process, known.pods) if process else None
+                if of and of.card == gpu:
+                    members = self._sources.servers.members(of)
+                    found[gpu, pid] = [(*key, gpu) for key, held in known.held.items() if held.id in members]
+        return found
 
     def _held(self, known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""
