@@ -72,6 +72,7 @@ def publisher(
             *parts.refusals.refusals(),
             *parts.watching.reports(),
             *kernels.reader.kernel_reports(kernels.evicts),
+            *kernels.reader.space_reports(),
             *_of_unhealthy_cards(node),
         ],
         usage=used.entries,

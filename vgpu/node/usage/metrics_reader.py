@@ -35,7 +35,7 @@ from vgpu.node.processes.findings import ProcessFinding
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import ProcessGroup
-from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner
+from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner, space_reports
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
 from vgpu.node.usage.long_kernels import KernelLengths
@@ -112,7 +112,7 @@ class _Known:
 class MetricsReader:
     """The metrics of one node. `collect` may be called from any thread.
 
-    `on_change` may be set: it is called in the event loop when `kernel_reports` have changed.
+    `on_change` may be set: it is called in the event loop when `kernel_reports` or `space_reports` have changed.
     """
 
     def __init__(
@@ -148,6 +148,7 @@ class MetricsReader:
         self._idle = IdleTimes(monotonic_ns)
         self._monotonic_ns = monotonic_ns
         self._kernels = KernelLengths()
+        self._outside: Mapping[ContainerKey, int] = {}  # processes outside of their container's group
         self._known = _known(sources)
         self._reading = threading.Lock()
         self._reported: AbstractSet[ContainerKey] = frozenset()
@@ -155,10 +156,10 @@ class MetricsReader:
     async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
         while True:
-            before = self.kernel_reports()
+            before = (self.kernel_reports(), self.space_reports())
             self._known = _known(self._sources)
             await asyncio.to_thread(self._sample, self._known)
-            if self.kernel_reports() != before:
+            if (self.kernel_reports(), self.space_reports()) != before:
                 self.on_change()
             await asyncio.sleep(period_s)
 
@@ -199,6 +200,10 @@ class MetricsReader:
         kernels = self._kernels
         return kernel_reports.reports(kernels.long, kernels.endless_s, indexes, self._sources.pods(), evicts=evicts)
 
+    def space_reports(self) -> list[JsonObject]:
+        """Return an entry for each pod with processes outside of its group in space, as `kernel_reports`."""
+        return space_reports.reports(self._outside, self._sources.pods())
+
     def usage(self) -> list[MeasuredUse]:
         """Return what the containers have used, for the history."""
         with self._reading:
@@ -231,6 +236,7 @@ class MetricsReader:
             self._time.forget(known.held.keys() - (self._reported - known.running.keys()))
             self._reported = known.running.keys()
             held = self._held(known, accounts)
+            self._outside = {key: accounts[allocation.id].outside_group for key, allocation in known.running.items()}
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
             self._kernels.look(held, samples, owners, self._monotonic_ns())
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
