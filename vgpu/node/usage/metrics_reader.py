@@ -201,8 +201,12 @@ class MetricsReader:
         return kernel_reports.reports(kernels.long, kernels.endless_s, indexes, self._sources.pods(), evicts=evicts)
 
     def space_reports(self) -> list[JsonObject]:
-        """Return an entry for each pod with processes outside of its group in space, as `kernel_reports`."""
-        return space_reports.reports(self._outside, self._sources.pods())
+        """Return an entry for each pod with processes outside of its group in space, as `kernel_reports`.
+
+        The two have room for as many entries together as the GPUNode takes of kernels.
+        """
+        room = kernel_reports.MAX_REPORTED - len(self.kernel_reports())
+        return space_reports.reports(self._outside, self._sources.pods(), room)
 
     def usage(self) -> list[MeasuredUse]:
         """Return what the containers have used, for the history."""

@@ -13,13 +13,14 @@ from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.pacing import turns
 
-MAX_REPORTED: Final = 16
 _MAX_MESSAGE: Final = 900
 _ADVICE: Final = "They take turns by themselves, as with the policy burst. Their logs say why"
 
 
-def reports(outside: Mapping[tuple[PodUid, ContainerName], int], pods: Iterable[BoundPod]) -> list[JsonObject]:
-    """Return an entry for each pod of a group, at most 16 in the order of the pods; namespaces have turns.
+def reports(
+    outside: Mapping[tuple[PodUid, ContainerName], int], pods: Iterable[BoundPod], most: int
+) -> list[JsonObject]:
+    """Return an entry for each pod of a group, at most so many in the order of the pods; namespaces have turns.
 
     `outside`: how many processes of each container are no clients of its group's MPS server.
     """
@@ -28,7 +29,7 @@ def reports(outside: Mapping[tuple[PodUid, ContainerName], int], pods: Iterable[
         if count:
             counts.setdefault(uid, []).append(f"container {container}: {count}")
     hit = [pod for pod in pods if pod.space is not None and pod.uid in counts and not pod.is_terminal]
-    told = turns.taken(hit, lambda pod: pod.namespace, MAX_REPORTED)
+    told = turns.taken(hit, lambda pod: pod.namespace, most)
     return [_report(pod, counts[pod.uid]) for pod in told]
 
 
