@@ -57,6 +57,7 @@ from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
+from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
 from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
@@ -255,7 +256,14 @@ def _process_watch(
         evicts=settings.evicting_reasons,
         tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
-    known = NodeKnowledge(node.inventory.gpus, node.pods.all, node.occupancy.held, node.proven)
+    servers = GroupServers(settings.state_dir, settings.namespace)
+    known = NodeKnowledge(
+        node.inventory.gpus,
+        node.pods.all,
+        node.occupancy.held,
+        node.proven,
+        lambda pid, process, pods: servers.group_of(pid, process, pods) is not None,
+    )
     return ProcessWatch(surroundings.driver, processes, known, node.files, rules, os.getpid())
 
 

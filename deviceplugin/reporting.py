@@ -17,6 +17,7 @@ from vgpu.node.gpunode.gpunode_spec import SpecHandler
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
 from vgpu.node.gpunode.status_publisher import GpuNodePublisher
 from vgpu.node.presence.heartbeat import Heartbeat
+from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import ProcessWatch
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter
@@ -71,6 +72,7 @@ def publisher(
             *parts.refusals.refusals(),
             *parts.watching.reports(),
             *kernels.reader.kernel_reports(kernels.evicts),
+            *kernels.reader.space_reports(),
             *_of_unhealthy_cards(node),
         ],
         usage=used.entries,
@@ -94,6 +96,7 @@ def publisher(
 def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, parts: ReportedParts) -> MetricsReader:
     """Return what reads the metrics."""
     node, clocks = parts.node, surroundings.clocks
+    servers = GroupServers(settings.state_dir, settings.namespace)
     sources = NodeSources(
         cards=lambda: node.inventory.state,
         allocations=node.proven,
@@ -105,6 +108,7 @@ def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, p
         is_registered=parts.is_registered,
         refusals=lambda: len(parts.refusals.refusals()),
         slice_mib=node.inventory.slice_mib,
+        servers=servers,
     )
     return MetricsReader(
         settings.node_name,

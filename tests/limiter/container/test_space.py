@@ -19,6 +19,7 @@ from tests.simgpu.mps_daemon import MpsDaemon
 from vgpu.domain.asks import space
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.asks.space import MAX_CLIENTS, SpaceGroup
+from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import Namespace
 
@@ -177,6 +178,17 @@ def test_a_missing_daemon_is_logged_and_the_program_runs_outside_of_the_group(
     assert done.returncode == 0
     assert f"cuInit: no client of group {GROUP.directory} in space: no MPS daemon in {tmp_path}/missing" in done.stderr
     assert "takes turns instead" in done.stderr
+
+
+def test_the_region_says_which_processes_are_outside_of_the_group(make_member: MakeMember, tmp_path: Path) -> None:
+    """The device plugin reports them."""
+    inside, outside = make_member(), make_member(directory=tmp_path / "missing")
+    joined, alone = inside.started(), outside.started()
+    assert [
+        region.outside_group((member.container.folder / "region").read_bytes()) for member in (inside, outside)
+    ] == [0, 1]
+    joined.kill()
+    alone.kill()
 
 
 def test_nothing_is_logged_of_a_member_that_is_served(make_member: MakeMember) -> None:

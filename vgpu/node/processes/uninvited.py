@@ -6,9 +6,10 @@ NVML names the processes of each card, a process's cgroup names its container, a
 devices of which card.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, api_uid
@@ -16,14 +17,27 @@ from vgpu.node.processes import cgroup_path
 from vgpu.node.processes.cgroup_path import CgroupOwner
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
+IsGroupServer = Callable[[int, HostProcess, Mapping[KubeletPodUid, BoundPod]], bool]
+"""Of a process by its pid, and the node's pods."""
+
 _COMM: Final = 15  # the kernel cuts the name of a command
 
 
 class UseJudge:
     """Knows the pods and what they hold at one moment."""
 
-    def __init__(self, pods: Iterable[BoundPod], held: Collection[CardHolder], allowed: Collection[str]) -> None:
-        """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
+    def __init__(
+        self,
+        pods: Iterable[BoundPod],
+        held: Collection[CardHolder],
+        allowed: Collection[str],
+        is_group_server: IsGroupServer = lambda *_: False,
+    ) -> None:
+        """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons.
+
+        `is_group_server` says whether a process is the MPS server of a group in space, which works for its members.
+        """
+        self._is_group_server = is_group_server
         self._pods = by_kubelet_uid(pods)
         self._held = held
         self._holders = {(share.pod_uid, share.gpu) for share in held}
@@ -43,6 +57,8 @@ class UseJudge:
             return (FindingKind.UNKNOWN_PROCESS, use.gpu, str(use.pid)), ProcessFinding(
                 FindingKind.UNKNOWN_PROCESS, use.gpu, use.pid, ""
             )
+        if self._is_group_server(use.pid, use.process, self._pods):
+            return None
         owners, command = cgroup_path.owners_of(use.process.cgroups), use.process.command
         if owners:
             judged = (self._of_pod(use, owner, command) for owner in sorted(owners))

@@ -20,18 +20,32 @@ static unsigned own_percentage;
 static bool is_own_known;
 static bool is_initialized; /* the driver has read the environment */
 
+/* The process's slot, claimed where it has none; -1 where there is none. */
+static int claim_slot(struct region *region) {
+    (void)container_self();
+    {
+        HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+        if (locked) container_claim_slot(locked);
+    }
+    return container_slot(region);
+}
+
 /* The slot is claimed before the processes are counted, so of processes that start at once each one counts the others.
  */
 static unsigned living_processes(void) {
     struct region *region = container_region();
     if (!region) return 1; /* every allocation is refused */
+    bool has_slot = claim_slot(region) >= 0;
     struct identity self = container_self();
-    {
-        HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
-        if (locked) container_claim_slot(locked);
-    }
     unsigned living = identity_count_living(region, &self);
-    return container_slot(region) >= 0 ? living : living + 1;
+    return has_slot ? living : living + 1;
+}
+
+/* For the device plugin, which reports it. */
+static void note_outside_group(bool is_outside) {
+    struct region *region = container_region();
+    int slot = region ? claim_slot(region) : -1;
+    if (slot >= 0) __atomic_store_n(&region->slots[slot].is_outside_group, is_outside, __ATOMIC_RELAXED);
 }
 
 static bool set_percentage(unsigned cap) {
@@ -102,8 +116,10 @@ void space_client_explain(const char *function_name, CUresult result) {
 
 static void conclude_success(const struct space_limits *space) {
     char group[DIRECTORY_DIGITS + 1] = "";
+    bool is_member = is_client();
     note_initialized();
-    if (is_client()) {
+    note_outside_group(!is_member);
+    if (is_member) {
         container_note_space_client();
         return;
     }
