@@ -119,7 +119,7 @@ def _read(
             found.append(read)
             continue
         wrong = [] if isinstance(read, PodsToPlace) else [(f"pod.{field}", why) for field, why in read]
-        wrong += [] if count else [("count", f"must be an integer from 1 to {schemas.MAX_SIMULATED}")]
+        wrong += [] if count else [("count", f"must be a whole number from 1 to {schemas.MAX_SIMULATED}")]
         problems = tuple(FieldError(f"pods[{index}].{field}".removesuffix("."), why) for field, why in wrong)
         namespace = _text(entry.pod, "namespace") or DEFAULT_NAMESPACE
         found.append(UnplaceableEntry(namespace, _text(entry.pod, "name") or "pod", problems, count or 1))

@@ -105,14 +105,14 @@ async def test_a_wrong_count_is_named_and_the_others_are_placed(admin: Admin, co
     good, bad = found["pods"]
     assert (good["name"], good["problems"], bool(good["node"])) == ("good", [], True)
     assert (bad["name"], bad["node"]) == ("bad", "")
-    assert bad["problems"] == ["pods[1].count: must be an integer from 1 to 1000"]
+    assert bad["problems"] == ["pods[1].count: must be a whole number from 1 to 1000"]
     assert (found["placed"], found["notPlaced"]) == (1, 1)
 
 
 async def test_counts_alone_that_are_wrong_are_refused_by_name(admin: Admin) -> None:
     wrong = {"pod": manifest("bad", gpu_mem=256), "count": "many"}
     refused = await admin.post("/simulate", {"pods": [wrong]}, status=422)
-    assert refused["detail"] == "pods[0].count: must be an integer from 1 to 1000"
+    assert refused["detail"] == "pods[0].count: must be a whole number from 1 to 1000"
 
 
 async def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(admin: Admin) -> None:
