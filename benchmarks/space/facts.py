@@ -30,7 +30,7 @@ from vgpu.adapters.mps import MpsProcess
 from vgpu.domain.identifiers import CardUuid
 
 MULTIPROCESSORS, MPS_ENABLED = "attribute 16", "attribute 133"
-NOBODY: Final = 65534  # ID of the user `nobody` and of its group
+NOBODY: Final = 65534  # user ID and group ID of `nobody`
 MOST_CLIENTS: Final = 48
 ANSWER_S: Final = 30.0
 

@@ -145,7 +145,7 @@ class SimulatedEntrySchema(BaseModel):
             }
         ],
     )
-    count: Any = Field(  # likewise
+    count: Any = Field(  # what is no such number is wrong in this entry only
         1,
         description="how many pods of this manifest",
         json_schema_extra={"type": "integer", "minimum": 1, "maximum": MAX_SIMULATED},

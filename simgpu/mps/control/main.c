@@ -19,7 +19,7 @@
 #define ANSWER_SIZE   8192
 #define POLL_MS       20
 #define ALL_MAY_WRITE 0666 /* mode of the daemon's files (measured on an H200, driver 580) */
-#define LINE_S        1    /* for which the line of whoever has connected is waited for */
+#define LINE_S        1    /* how long the daemon waits for the line of a client that has connected */
 
 /* Whether this is the only daemon of the directory; it is until the process ends. */
 static bool lock_directory(void) {

@@ -20,7 +20,7 @@ _ADVICE: Final = "They take turns by themselves, as with the policy burst. Their
 def reports(
     outside: Mapping[tuple[PodUid, ContainerName], int], pods: Iterable[BoundPod], most: int
 ) -> list[JsonObject]:
-    """Return an entry for each pod of a group, at most so many in the order of the pods; namespaces have turns.
+    """Return one entry for each pod of a group, in the order of the pods. Of more than `most`, namespaces take turns.
 
     `outside`: how many processes of each container are no clients of its group's MPS server.
     """
