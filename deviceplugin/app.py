@@ -94,7 +94,8 @@ def build(
     endpoints = tuple(_endpoint(folder, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
     card_health = _health(settings, node, surroundings, limiter)
-    watching = _process_watch(settings, node, surroundings, library)
+    servers = GroupServers(settings.state_dir, settings.namespace)
+    watching = _process_watch(settings, node, surroundings, library, servers)
     collector = GarbageCollector(
         node.pods,
         node.pod_resources,
@@ -107,7 +108,7 @@ def build(
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat)
+    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat, servers)
     reader = reporting.metrics_reader(settings, surroundings, reported)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
@@ -246,7 +247,7 @@ def _health(
 
 
 def _process_watch(
-    settings: PluginSettings, node: PluginNode, surroundings: PluginSurroundings, library: str
+    settings: PluginSettings, node: PluginNode, surroundings: PluginSurroundings, library: str, servers: GroupServers
 ) -> ProcessWatch:
     processes = surroundings.processes
     rules = ProcessWatchSettings(
@@ -256,7 +257,6 @@ def _process_watch(
         evicts=settings.evicting_reasons,
         tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
-    servers = GroupServers(settings.state_dir, settings.namespace)
     known = NodeKnowledge(
         node.inventory.gpus,
         node.pods.all,

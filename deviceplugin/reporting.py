@@ -37,6 +37,7 @@ class ReportedParts:
     arbiter: Arbiter | None
     endpoints: Collection[ResourceEndpoint]
     heartbeat: Heartbeat
+    servers: GroupServers
 
     def is_registered(self) -> bool:
         """Return whether the kubelet listens to every resource."""
@@ -96,7 +97,6 @@ def publisher(
 def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, parts: ReportedParts) -> MetricsReader:
     """Return what reads the metrics."""
     node, clocks = parts.node, surroundings.clocks
-    servers = GroupServers(settings.state_dir, settings.namespace)
     sources = NodeSources(
         cards=lambda: node.inventory.state,
         allocations=node.proven,
@@ -108,7 +108,7 @@ def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, p
         is_registered=parts.is_registered,
         refusals=lambda: len(parts.refusals.refusals()),
         slice_mib=node.inventory.slice_mib,
-        servers=servers,
+        servers=parts.servers,
     )
     return MetricsReader(
         settings.node_name,

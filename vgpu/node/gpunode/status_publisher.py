@@ -91,7 +91,7 @@ class GpuNodePublisher:
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
         self._published: JsonObject | None = None
-        self._before: JsonObject | None = None  # from which the times of what has not changed are taken
+        self._last: JsonObject | None = None  # stored or published: what has not changed keeps its times
         self._looked_at: InventoryState | None = None
         self._woken = asyncio.Event()
 
@@ -133,10 +133,10 @@ class GpuNodePublisher:
         self._woken.clear()
         await self._look_for_conflicts()
         await self._count_nodes()
-        if self._before is None:
-            self._before = await self._publisher.stored_status()
+        if self._last is None:
+            self._last = await self._publisher.stored_status()
         state = self._looked_at = self._inventory.state
-        status = self._status(state, self._before)
+        status = self._status(state, self._last)
         if status != self._published:
             before, self._published = self._published, status
             try:
@@ -144,7 +144,7 @@ class GpuNodePublisher:
             except BaseException:
                 self._published = before
                 raise
-            self._before = status
+            self._last = status
 
     def _status(self, state: InventoryState, before: JsonObject) -> JsonObject:
         is_registered = self._is_registered()

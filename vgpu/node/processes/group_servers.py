@@ -6,17 +6,14 @@ pods, or in a pod of the namespace that vgpushare is installed in, where users m
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from vgpu.adapters import mps
-from vgpu.adapters.procfs import HostProcess
+from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.identifiers import KubeletPodUid, Namespace
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
-
-_COMM: Final = 15  # the kernel cuts the name of a command
 
 
 class GroupServers:
@@ -31,7 +28,7 @@ class GroupServers:
 
         `pods` are the node's, by the UID in cgroups.
         """
-        if process.command[:_COMM] != mps.SERVER[:_COMM] or not self._is_trusted(process, pods):
+        if process.command[:COMMAND_LENGTH] != mps.SERVER[:COMMAND_LENGTH] or not self._is_trusted(process, pods):
             return None
         directories, found = self._directories(), mps.process(pid, self._proc)
         return directories.of_pipe(found.pipe) if directories and found and found.is_server else None

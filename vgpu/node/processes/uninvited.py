@@ -7,9 +7,8 @@ devices of which card.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
 
-from vgpu.adapters.procfs import HostProcess
+from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
 from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, api_uid
@@ -19,8 +18,6 @@ from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, Proces
 
 IsGroupServer = Callable[[int, HostProcess, Mapping[KubeletPodUid, BoundPod]], bool]
 """Of a process by its pid, and the node's pods."""
-
-_COMM: Final = 15  # the kernel cuts the name of a command
 
 
 class UseJudge:
@@ -41,7 +38,7 @@ class UseJudge:
         self._pods = by_kubelet_uid(pods)
         self._held = held
         self._holders = {(share.pod_uid, share.gpu) for share in held}
-        self._allowed = {command[:_COMM] for command in allowed}
+        self._allowed = {command[:COMMAND_LENGTH] for command in allowed}
 
     def findings(self, uses: Iterable[ListedProcess]) -> Mapping[Key, ProcessFinding]:
         """Return the uses without a share, by key."""
@@ -63,7 +60,7 @@ class UseJudge:
         if owners:
             judged = (self._of_pod(use, owner, command) for owner in sorted(owners))
             return next((finding for finding in judged if finding is not None), None)
-        if command[:_COMM] in self._allowed:
+        if command[:COMMAND_LENGTH] in self._allowed:
             return None
         return (FindingKind.HOST_PROCESS, use.gpu, command), ProcessFinding(
             FindingKind.HOST_PROCESS, use.gpu, use.pid, command

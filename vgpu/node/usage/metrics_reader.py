@@ -156,10 +156,10 @@ class MetricsReader:
     async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
         while True:
-            before = (self.kernel_reports(), self.space_reports())
+            before = (self.kernel_reports(), self._outside)
             self._known = _known(self._sources)
             await asyncio.to_thread(self._sample, self._known)
-            if (self.kernel_reports(), self.space_reports()) != before:
+            if (self.kernel_reports(), self._outside) != before:
                 self.on_change()
             await asyncio.sleep(period_s)
 
