@@ -68,9 +68,9 @@ def test_a_framework_gets_its_limit_and_no_more(namespace: GpuNamespace, framewo
     assert 0 < sum(outside.values()) <= MIB
 
 
-def rate_alone(namespace: GpuNamespace) -> float:
-    """Kernels a second of a burner that has the first card alone."""
-    namespace.create_program("alone", "burn.py", "4", gpu_mem=2048, gpu_cores=100, annotations=on_first_card(namespace))
+def rate_alone(namespace: GpuNamespace, program: str = "burn.py") -> float:
+    """Kernels a second of a program that has the first card alone."""
+    namespace.create_program("alone", program, "4", gpu_mem=2048, gpu_cores=100, annotations=on_first_card(namespace))
     rate: float = namespace.last("alone", 120)["rate"]
     namespace.delete("alone")
     return rate
@@ -164,15 +164,15 @@ def short_periods(cluster: GpuMachineCluster) -> Iterator[None]:
 def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(
     namespace: GpuNamespace, seen: Sightings
 ) -> None:
-    """The burner's kernels, at the rate of one alone, are the GPU time that the metrics count, within 1 percent."""
+    """Kernels, at the rate of a program alone, are the GPU time that the metrics count, within 1 percent."""
     cluster = namespace.cluster
-    alone = rate_alone(namespace)
+    alone = rate_alone(namespace, "timed_kernels.py")
     idle = {names.IDLE_AFTER: "60s", names.IDLE_ACTION: "evict", **on_first_card(namespace)}
     namespace.create_program("idle", "fill.py", "cupy", "600", gpu_mem=4096, gpu_cores=10, annotations=idle)
     namespace.has_printed("idle", "sum", 120)
     started = time.monotonic()
     burner = {**policy("fixed"), **on_first_card(namespace)}
-    namespace.create_program("burns", "burn.py", "120", gpu_mem=2048, gpu_cores=30, annotations=burner)
+    namespace.create_program("burns", "timed_kernels.py", "120", gpu_mem=2048, gpu_cores=30, annotations=burner)
     namespace.has_printed("burns", "ready", 120)
     time.sleep(10)
     assert_the_metrics_say_what_nvml_says(namespace, "idle", "burns")
