@@ -6,15 +6,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import limiter
 from benchmarks.container import limiter_settings, native_env
 from limiter import launch, local_keeper, local_state
 from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import SpaceMembership
 
 SOCKET_S = 2.0
+SPACE_DIRECTORY: Final = "VGPU_SPACE_DIRECTORY"
 Env = Mapping[str, str]
 
 
@@ -83,12 +86,14 @@ class BenchmarkNode:
             self.arbiter.wait()
             self.arbiter = None
 
-    def allocate(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Path:
+    def allocate(
+        self, cores: int | None, policy: str = "fixed", priority: int = 0, space: SpaceMembership | None = None
+    ) -> Path:
         """Make a container's directory and wait until the arbiter listens there. Raises RuntimeError when it does not.
 
         The container has no memory limit: only its time is limited.
         """
-        wanted = launch.parse(None, cores, policy, priority=priority)
+        wanted = replace(launch.parse(None, cores, policy, priority=priority), space=space)
         self._allocations.append(local_state.add(self._home, wanted, ["benchmark"], limiter.this_host()))
         folder = self._allocations[-1].folder
         until = time.monotonic() + SOCKET_S
@@ -100,8 +105,15 @@ class BenchmarkNode:
 
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
         """Return the environment of the programs of a new container."""
-        limits = launch.variables(self.allocate(cores, policy, priority), {})
-        return native_env() | limits | limiter_settings() | {"VGPU_LOG": "warn"}
+        return _limited(self.allocate(cores, policy, priority))
+
+    def member(self, cores: int | None, space: SpaceMembership, pipe: Path) -> Env:
+        """Return the environment of the programs of a new member of a group in space, whose daemon is at `pipe`."""
+        return {**_limited(self.allocate(cores, "burst", space=space)), SPACE_DIRECTORY: str(pipe)}
+
+
+def _limited(folder: Path) -> dict[str, str]:
+    return native_env() | launch.variables(folder, {}) | limiter_settings() | {"VGPU_LOG": "warn"}
 
 
 def gpu_seconds(env: Env) -> float:

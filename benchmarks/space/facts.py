@@ -7,32 +7,26 @@ SIMGPU_STATE set it runs on the simulated driver, which answers as simgpu/README
 questions can be asked. Exits with 1 where a question could not be answered.
 """
 
-import asyncio
 import json
-import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pynvml
 
 from benchmarks.record import machine
+from benchmarks.space.daemon import ANSWER_S, MpsDaemon, daemons
 from vgpu.adapters import mps
-from vgpu.adapters.mps import MpsProcess
 from vgpu.domain.identifiers import CardUuid
 
 MULTIPROCESSORS, MPS_ENABLED = "attribute 16", "attribute 133"
 NOBODY: Final = 65534  # user ID and group ID of `nobody`
 MOST_CLIENTS: Final = 48
-ANSWER_S: Final = 30.0
 
 
 class Client:
@@ -76,77 +70,30 @@ class Client:
         self.process.communicate()
 
 
-class Group:
+class Group(MpsDaemon):
     """A daemon with a pipe directory of its own, and clients."""
 
-    def __init__(self, folder: Path, card: CardUuid, stack: ExitStack) -> None:
-        self.pipe, self._card, self._stack = folder / "pipe", card, stack
-        self.pipe.mkdir(parents=True)
-        self.program = control_program()
-        self.environment = {**os.environ, mps.PIPE_DIRECTORY: str(self.pipe)}
-        self.daemon = self.start()
-        stack.callback(self._end)
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start the daemon and wait until it answers. Raises TimeoutError."""
-        daemon = mps.start(self.program, self._card, self.pipe, self.pipe, os.environ)
-        deadline = time.monotonic() + ANSWER_S
-        while self.ask("get_server_list") is None:
-            if time.monotonic() > deadline:
-                raise TimeoutError((self.pipe / "output").read_text())
-            time.sleep(0.05)
-        return daemon
-
-    def ask(self, command: str) -> list[str] | None:
-        """Return the daemon's answer; None where it gives none."""
-        return asyncio.run(mps.ask(self.program, self.pipe, command, os.environ, ANSWER_S))
+    def __init__(self, folder: Path, card: CardUuid) -> None:
+        super().__init__(folder, card)
+        self._clients: list[Client] = []
 
     def client(self, *, is_started: bool = True, is_outside: bool = False) -> Client:
         """Start a client, with a context by default; or a process that finds no daemon."""
         outside = {mps.PIPE_DIRECTORY: str(self.pipe / "missing")} if is_outside else {}
         client = Client({**self.environment, **outside})
-        self._stack.callback(client.end)
+        self._clients.append(client)
         if is_started and client("start"):
             raise RuntimeError("a client cannot make a context")
         return client
 
-    def processes(self) -> list[MpsProcess]:
-        """Return its daemons and servers that run."""
-        return [process for process in mps.processes() if process.pipe == self.pipe]
-
-    def servers(self) -> list[MpsProcess]:
-        """Return its servers that run."""
-        return [process for process in self.processes() if process.is_server]
-
-    def _end(self) -> None:
-        for process in self.processes():
-            process.kill()
-        self.daemon.wait()
+    def end(self) -> None:
+        """End the clients, the daemon and its servers."""
+        for client in self._clients:
+            client.end()
+        super().end()
 
 
 Make = Callable[[], Group]
-
-
-def control_program() -> Path:
-    """Return the daemon's program. Raises FileNotFoundError."""
-    simulated = machine.ROOT / "build" / "simgpu" / mps.CONTROL
-    found = str(simulated) if machine.is_simulated() else shutil.which(mps.CONTROL)
-    if found is None:
-        raise FileNotFoundError(f"{mps.CONTROL} is not in PATH")
-    return Path(found)
-
-
-@contextmanager
-def groups() -> Iterator[Make]:
-    """Yield a function that starts a daemon; all of them, and their clients, are ended at the exit."""
-    pynvml.nvmlInit()
-    card = CardUuid(str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(0))))
-    folder = Path(tempfile.mkdtemp(prefix="mps", dir="/tmp"))  # the path of a socket is short
-    folder.chmod(0o755)
-    numbers = iter(range(100))
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield lambda: Group(folder / str(next(numbers)), card, stack)
 
 
 def commands(make: Make) -> dict[str, Any]:
@@ -332,7 +279,7 @@ def main(names: list[str]) -> int:
     failed = 0
     for fact in chosen:
         try:
-            with groups() as make:
+            with daemons(Group) as make:
                 found = fact(make)
         except Exception as error:  # noqa: BLE001 - the other questions are asked in any case
             found, failed = {"error": repr(error)}, failed + 1

@@ -1,0 +1,180 @@
+"""Programs of a group in space on one card: natively, under MPS without us, and as members of a group (ADR 174).
+
+All processes of a crowd are started together, and each round measures everything once. A crowd may have programs
+beside the group: natively and under MPS they are outside of MPS, and with us they are containers with shares.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.applications.application import Application, together
+from benchmarks.applications.crowds import WARM_S, Crowd, CrowdMember, burst, crowd_figures, small
+from benchmarks.applications.pairs import BEST_EFFORT, HALF, Side
+from benchmarks.compute.node import BenchmarkNode, Env
+from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, SkippedError, at_least, at_most, near
+from benchmarks.container import native_env
+from benchmarks.space.daemon import MpsDaemon, control_program, daemons
+from vgpu.adapters import mps
+from vgpu.domain.asks.space import SpaceGroup
+from vgpu.domain.formats.limits import SpaceMembership
+from vgpu.domain.identifiers import Namespace
+
+LEAST_SUM = 0.97  # of the sum under MPS without us
+MOST_P99 = 1.1  # times the p99 under MPS without us
+POINTS = 1.5  # of a hundred: how near a neighbour's share is
+SM_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+GROUP: Final = SpaceGroup(Namespace("benchmark"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceCrowd:
+    """A group in space, and programs beside it.
+
+    Attributes:
+        crowd: the group's members.
+        beside: the other programs.
+        caps: percent of the multiprocessors that a member may use, by its place in the crowd.
+    """
+
+    crowd: Crowd
+    beside: tuple[CrowdMember, ...] = ()
+    caps: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The crowd's name."""
+        return self.crowd.name
+
+    @property
+    def programs(self) -> tuple[CrowdMember, ...]:
+        """All programs, the members first."""
+        return self.crowd.members + self.beside
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceRound:
+    """Figures of a crowd that were measured one after the other."""
+
+    native: Mapping[str, float]
+    plain: Mapping[str, float]
+    ours: Mapping[str, float]
+
+
+_GRAPH: Final = CrowdMember("decode", "graph", HALF)
+_TRAINER: Final = CrowdMember("trainer", "steps", burst(25))
+_SMALL_AND_TRAINER: Final = (*small(3, "closed", burst(25)), _TRAINER)
+CROWDS: Final = (
+    *(SpaceCrowd(Crowd(f"{n} small models, closed", small(n, "closed", burst(100 // n)))) for n in (2, 4, 8, 16)),
+    *(SpaceCrowd(Crowd(f"{n} small models, open", small(n, "open", burst(100 // n)))) for n in (4, 8)),
+    SpaceCrowd(Crowd("two graph decoders", (_GRAPH, _GRAPH))),
+    SpaceCrowd(Crowd("a graph decoder and prefill", (_GRAPH, CrowdMember("prefill", "requests", HALF)))),
+    SpaceCrowd(Crowd("3 small models and a trainer", _SMALL_AND_TRAINER)),
+    SpaceCrowd(Crowd("3 small models and a trainer of 50 %", _SMALL_AND_TRAINER), caps={3: 50}),
+    SpaceCrowd(
+        Crowd("3 small models beside fixed 30 and best-effort", small(3, "closed", burst(10))),
+        (CrowdMember("trainer", "steps", (30, "fixed")), CrowdMember("trainer", "steps", BEST_EFFORT)),
+    ),
+)
+
+
+class SpaceStage:
+    """The processes of a crowd, in three ways, until the stack is closed. Raises SkippedError without MPS."""
+
+    def __init__(self, crowd: SpaceCrowd, stack: ExitStack) -> None:
+        try:
+            control_program()
+        except FileNotFoundError as error:
+            raise SkippedError(str(error)) from None
+        self._crowd, self._stack = crowd, stack
+        start = stack.enter_context(daemons(MpsDaemon))
+        node = stack.enter_context(BenchmarkNode())
+        plain, ours = start().pipe, start().pipe
+        self._native = self._started([native_env()] * len(crowd.programs))
+        self._plain = self._started([_plain_env(crowd, place, plain) for place in range(len(crowd.programs))])
+        self._ours = self._started([_our_env(crowd, place, node, ours) for place in range(len(crowd.programs))])
+        for application in (*self._native, *self._plain, *self._ours):
+            application.await_ready()
+
+    def _started(self, envs: Sequence[Env]) -> list[Application]:
+        applications = []
+        for member, env in zip(self._crowd.programs, envs, strict=True):
+            applications.append(Application(member.module, env))
+            self._stack.callback(applications[-1].end)
+        return applications
+
+    def round(self, seconds: float) -> SpaceRound:
+        """Measure everything once."""
+        programs = self._crowd.programs
+        first = {member.group: (app, member.kind) for member, app in zip(programs, self._native, strict=True)}
+        alone = {group: Side.of(together([work], seconds)[0]) for group, work in first.items()}
+        ways = (self._native, self._plain, self._ours)
+        return SpaceRound(*(space_figures(self._crowd, alone, self._all(way, seconds)) for way in ways))
+
+    def _all(self, applications: Sequence[Application], seconds: float) -> list[Side]:
+        work = [(app, member.kind) for app, member in zip(applications, self._crowd.programs, strict=True)]
+        return [Side.of(answer) for answer in together(work, seconds, warm_s=WARM_S)]
+
+
+def _plain_env(crowd: SpaceCrowd, place: int, pipe: Path) -> Env:
+    if place >= len(crowd.crowd.members):
+        return native_env()
+    cap = {SM_PERCENTAGE: str(crowd.caps[place])} if place in crowd.caps else {}
+    return {**native_env(), mps.PIPE_DIRECTORY: str(pipe), **cap}
+
+
+def _our_env(crowd: SpaceCrowd, place: int, node: BenchmarkNode, pipe: Path) -> Env:
+    cores, policy = crowd.programs[place].asked
+    if place >= len(crowd.crowd.members):
+        return node.container(cores, policy)
+    return node.member(cores, SpaceMembership(GROUP.fingerprint, crowd.caps.get(place)), pipe)
+
+
+def space_figures(crowd: SpaceCrowd, alone: Mapping[str, Side], sides: Sequence[Side]) -> dict[str, float]:
+    """Return the figures of the members, and for each program beside them its rate in percent of alone."""
+    members = len(crowd.crowd.members)
+    found = crowd_figures(crowd.crowd, _of_members(crowd, alone), sides[:members])
+    for program, side in zip(crowd.beside, sides[members:], strict=True):
+        found[_share_of(program)] = 100 * side.rate / alone[program.group].rate
+    return found
+
+
+def _of_members(crowd: SpaceCrowd, alone: Mapping[str, Side]) -> dict[str, Side]:
+    return {group: alone[group] for group in crowd.crowd.groups}
+
+
+def _share_of(program: CrowdMember) -> str:
+    cores, policy = program.asked
+    return f"beside: {policy} {cores or ''}".rstrip() + ", %"
+
+
+def space_goals(crowd: SpaceCrowd, plain: Mapping[str, float]) -> dict[str, Goal]:
+    """Return the goals of the figures with us, from those under MPS without us.
+
+    Beside other programs a group takes turns with them, so there only the shares have goals.
+    """
+    if crowd.beside:
+        return {_share_of(program): near(program.asked[0], POINTS) for program in crowd.beside if program.asked[0]}
+    return {f"{group}: p99 ms": at_most(MOST_P99 * plain[f"{group}: p99 ms"]) for group in crowd.crowd.groups} | {
+        "sum over alone": at_least(LEAST_SUM * plain["sum over alone"])
+    }
+
+
+def measure(part: str, crowd: SpaceCrowd, seconds: float, rounds: int) -> Iterator[ScenarioFigure]:
+    """Measure a crowd; yield each figure under MPS without us, and as a group."""
+    with ExitStack() as stack:
+        stage = SpaceStage(crowd, stack)
+        measured = [stage.round(seconds) for _ in range(rounds)]
+    native = _medians([found.native for found in measured])
+    goals = space_goals(crowd, _medians([found.plain for found in measured]))
+    for name in native:
+        plain, ours = [found.plain[name] for found in measured], [found.ours[name] for found in measured]
+        yield ScenarioFigure(part, crowd.name, f"MPS alone: {name}", SHOWN, native[name], plain, seconds, 0.0)
+        yield ScenarioFigure(part, crowd.name, name, goals.get(name, SHOWN), native[name], ours, seconds, 0.0)
+
+
+def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(found[name] for found in rounds) for name in rounds[0]}
