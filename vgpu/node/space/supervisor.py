@@ -92,9 +92,13 @@ class Supervisor:
         """Look after the groups until cancelled; daemons go on then. Nothing counts as served at the beginning."""
         for of in self._directories.ready():
             self._directories.set_ready(of, is_ready=False)
-        while True:
-            await self.look()
-            await asyncio.sleep(ROUND_S)
+        try:
+            while True:
+                self._directories.set_supervised(is_supervised=True)
+                await self.look()
+                await asyncio.sleep(ROUND_S)
+        finally:
+            self._directories.set_supervised(is_supervised=False)
 
     async def look(self) -> None:
         """Carry out one round; a group whose files cannot be read or written is logged, and looked at again."""
