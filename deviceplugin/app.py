@@ -59,6 +59,7 @@ from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
+from vgpu.node.space import supervision
 from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader
@@ -129,6 +130,7 @@ def build(
         late=(
             lambda: node.pod_resources.run(node.occupancy.refresh),
             node.departed.run,
+            lambda: supervision.watch(settings.state_dir, clocks.wall, node.inventory.set_supervised),
             card_health.poll,
             card_health.listen,
             watching.run,

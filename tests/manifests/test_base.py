@@ -96,13 +96,15 @@ def test_expressions_use_only_names_of_the_code(where: str, expression: str) -> 
         *names.LIVE_ANNOTATIONS,
         *names.STATE_ANNOTATIONS,
         names.MAX_PRIORITY_LABEL,
+        names.SHARED_SPACE_GROUP_LABEL,
     }
     assert ours <= known, where
 
 
 def test_every_user_annotation_is_immutable_once_a_pod_is_bound() -> None:
     changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
-    named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - {names.MAX_PRIORITY_LABEL}
+    labels = {names.MAX_PRIORITY_LABEL, names.SHARED_SPACE_GROUP_LABEL}
+    named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - labels
     assert named == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
 
 

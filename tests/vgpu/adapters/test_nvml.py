@@ -453,6 +453,14 @@ def test_the_reserve_of_a_machine_whose_memory_the_card_uses(machine_gib: int, u
     assert cards.unified_bytes(machine_gib << 30) == usable_gib << 30
 
 
+@pytest.mark.parametrize(("capability", "serves"), [(61, False), (70, True), (75, True), (103, True), (120, True)])
+def test_groups_in_space_are_served_from_volta_on(nvml: Session, capability: int, serves: bool) -> None:
+    nvml.change(capability=capability)
+    assert [gpu["card"]["serves_space"] for gpu in nvml.gpus()] == [True, serves, True]
+    state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetCudaComputeCapability", NOT_SUPPORTED))
+    assert not any(gpu["card"]["serves_space"] for gpu in nvml.gpus())
+
+
 @pytest.mark.parametrize(
     ("mode", "is_for_one_process", "fault"),
     [(0, False, ""), (1, True, ""), (2, False, "ComputeModeProhibited"), (3, True, "")],

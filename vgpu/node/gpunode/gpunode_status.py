@@ -152,4 +152,5 @@ def _with_state(card: Card, state: InventoryState) -> Card:
         held_whole=card.uuid in state.held.cards,
         cordoned=card.uuid in state.cordoned,
         cordoned_since=state.cordoned.get(card.uuid, ""),
+        serves_space=card.serves_space and state.is_supervised,
     )
