@@ -363,6 +363,8 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,
         finding_reports.LIMITS_ENFORCED,
+        gpunode_status.ARBITER_RUNS,
+        gpunode_status.SPACE_JOINED,
         *(admitted.kind for admitted in made),
     }
 

@@ -149,6 +149,16 @@ def test_the_processes_of_each_card(nvml: Session, holder: subprocess.Popen[str]
     assert processes(nvml) == {card.uuid: [] for card in CARDS}
 
 
+def test_clients_of_mps_are_told_from_other_processes(nvml: Session, holder: subprocess.Popen[str]) -> None:
+    """tests/deviceplugin/space/test_road.py has clients."""
+    ask = f"{{k: [*v] for k, v in nvml.mps_clients({[c.uuid for c in CARDS]!r}).items()}}"
+    assert processes(nvml)[CARDS[0].uuid] == [holder.pid]
+    assert nvml(ask) == {card.uuid: [] for card in CARDS}
+    call = f"nvmlDeviceGetMPSComputeRunningProcesses_v3@{CARDS[1].uuid}"
+    state_directory.inject_faults(nvml.directory, (call, NOT_SUPPORTED))
+    assert nvml(ask).keys() == {CARDS[0].uuid, CARDS[2].uuid}
+
+
 def test_the_memory_of_each_process(nvml: Session, holder: subprocess.Popen[str]) -> None:
     assert nvml(f"nvml.processes([{CARDS[0].uuid!r}])") == {CARDS[0].uuid: {str(holder.pid): 64 << 20}}
 

@@ -18,6 +18,7 @@ CARDS_HEALTHY: Final = "CardsHealthy"
 NO_CONFLICTS: Final = "NoConflicts"
 SETTINGS_KNOWN: Final = "SettingsKnown"
 ARBITER_RUNS: Final = "ArbiterRuns"
+SPACE_JOINED: Final = "SpaceJoined"
 _MAX_MESSAGE: Final = 512
 
 
@@ -111,6 +112,21 @@ def arbiter_condition(is_running: bool | None) -> tuple[NodeCondition, ...]:
         return ()
     message = "containers take turns" if is_running else "containers keep to their limits, without turns"
     return (NodeCondition(ARBITER_RUNS, is_running, "Running" if is_running else "ArbiterDown", message),)
+
+
+def space_condition(outside: Mapping[Any, int], *, is_supervised: bool) -> tuple[NodeCondition, ...]:
+    """Return the condition about members of groups in space; none where the node has no supervisor and no members.
+
+    `outside`: how many processes of each member, a container, are no clients of its group's MPS server.
+    """
+    if not outside and not is_supervised:
+        return ()
+    containers, processes = sum(map(bool, outside.values())), sum(outside.values())
+    message = f"{processes} processes of {containers} containers are no clients of their groups' MPS servers"
+    if not processes:
+        message = "every process of a group in space is a client of its group's MPS server"
+    reason = "ProcessesOutside" if processes else "NoProcessOutside"
+    return (NodeCondition(SPACE_JOINED, not processes, reason, message),)
 
 
 def stamped(

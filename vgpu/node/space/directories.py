@@ -4,6 +4,7 @@
 <space>/ready/<card>/<group>                  empty; the supervisor's: a daemon serves the group
 <space>/pipe/<card>/<group>/                  the daemon's pipe directory, mounted into the members
 <space>/log/<card>/<group>/                   the daemon's logs
+<space>/faults/<card>/<group>                  empty; the supervisor touches it when the group's server has faulted
 <space>/alive                                 empty; the supervisor touches it in each round, so a node whose file is
                                               old has no supervisor
 
@@ -62,7 +63,7 @@ class SpaceDirectories:
             raise StateUnusable(f"{space}: too long for sockets below it; use a shorter state directory")
         self._members, self._ready = space / "members", space / "ready"
         self._pipe, self._log = space / "pipe", space / "log"
-        self._alive = space / ALIVE
+        self._alive, self._faults = space / ALIVE, space / "faults"
 
     def pipe(self, of: GroupOnCard) -> Path:
         """Return the pipe directory."""
@@ -138,6 +139,24 @@ class SpaceDirectories:
             return now - self._alive.stat().st_mtime < SUPERVISED_S
         except FileNotFoundError:
             return False
+
+    def note_fault(self, of: GroupOnCard) -> None:
+        """Say that the group's server has faulted now."""
+        path = self._faults / str(of)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def forget_fault(self, of: GroupOnCard) -> None:
+        """Say nothing of faults of a group any more."""
+        (self._faults / str(of)).unlink(missing_ok=True)
+
+    def faults(self) -> dict[GroupOnCard, float]:
+        """Return when the server of each group has faulted last, in seconds since 1970."""
+        found: dict[GroupOnCard, float] = {}
+        for of in _listed(self._faults):
+            with contextlib.suppress(FileNotFoundError):
+                found[of] = (self._faults / str(of)).stat().st_mtime
+        return found
 
     def make(self, of: GroupOnCard) -> None:
         """Make the daemon's directories, unless they exist. Members of any user use the pipe directory."""
