@@ -59,6 +59,8 @@ from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
+from vgpu.node.space import supervision
+from vgpu.node.space.group_faults import GroupFaults
 from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader
@@ -108,7 +110,8 @@ def build(
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat, servers)
+    faults = GroupFaults(settings.state_dir, clocks.wall, node.proven, node.pods.all)
+    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat, servers, faults)
     reader = reporting.metrics_reader(settings, surroundings, reported)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
@@ -129,6 +132,8 @@ def build(
         late=(
             lambda: node.pod_resources.run(node.occupancy.refresh),
             node.departed.run,
+            faults.run,
+            lambda: supervision.watch(settings.state_dir, clocks.wall, node.inventory.set_supervised),
             card_health.poll,
             card_health.listen,
             watching.run,

@@ -70,10 +70,7 @@ class Prover:
         containers = init_chains.members(pod, holding.chain, holding.listed)
         allocations = list(zip(holding.chain, containers, strict=True))
         refusal = (
-            self._mismatch(pod, assignment, allocations)
-            or proof.covered_files(pod, containers)
-            or proof.space_conflict(pod)
-            or self._no_room(pod)
+            self._mismatch(pod, assignment, allocations) or proof.covered_files(pod, containers) or self._no_room(pod)
         )
         if refusal is not None:
             return refusal
@@ -90,7 +87,7 @@ class Prover:
             return None
         try:
             for allocation in holding.chain:
-                (card,) = device_ids.by_gpu(allocation.ids)  # `proof.space_conflict` refuses others
+                (card,) = device_ids.by_gpu(allocation.ids)  # a request for more is a problem of the pod
                 if not await self._groups.join(allocation.id, GroupOnCard(card, pod.space.group.directory)):
                     why = f"no MPS daemon serves group {pod.space.group} on card {card} yet: does vgpu-space run here?"
                     return ContainerRefusal(NodeReason.SPACE_NOT_READY, why)

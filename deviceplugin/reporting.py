@@ -9,6 +9,7 @@ from deviceplugin import installation
 from deviceplugin.plugin import PluginNode, ResourceEndpoint
 from deviceplugin.settings import PluginSettings
 from deviceplugin.surroundings import PluginClocks, PluginSurroundings
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards import inventory
 from vgpu.node.cards.arbiter import Arbiter
 from vgpu.node.cards.health import Health
@@ -19,6 +20,8 @@ from vgpu.node.gpunode.status_publisher import GpuNodePublisher
 from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import ProcessWatch
+from vgpu.node.space.group_faults import GroupFaults
+from vgpu.node.usage import kernel_reports
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter
 
@@ -38,6 +41,7 @@ class ReportedParts:
     endpoints: Collection[ResourceEndpoint]
     heartbeat: Heartbeat
     servers: GroupServers
+    faults: GroupFaults
 
     def is_registered(self) -> bool:
         """Return whether the kubelet listens to every resource."""
@@ -72,8 +76,7 @@ def publisher(
         refusals=lambda: [
             *parts.refusals.refusals(),
             *parts.watching.reports(),
-            *kernels.reader.kernel_reports(kernels.evicts),
-            *kernels.reader.space_reports(),
+            *_of_programs(kernels, parts.faults),
             *_of_unhealthy_cards(node),
         ],
         usage=used.entries,
@@ -81,6 +84,9 @@ def publisher(
         conditions=lambda: (
             *parts.watching.conditions(),
             *gpunode_status.arbiter_condition(parts.arbiter_runs()),
+            *gpunode_status.space_condition(
+                kernels.reader.outside_group, is_supervised=node.inventory.state.is_supervised
+            ),
         ),
         is_registered=parts.is_registered,
         clock=clocks.monotonic,
@@ -90,8 +96,14 @@ def publisher(
     )
     parts.refusals.on_change = parts.watching.on_change = built.wake
     parts.heartbeat.on_change = used.on_change = built.wake
-    kernels.reader.on_change = built.wake
+    kernels.reader.on_change = parts.faults.on_change = built.wake
     return built
+
+
+def _of_programs(kernels: KernelReports, faults: GroupFaults) -> list[JsonObject]:
+    """Return the reports about kernels and about groups in space, which have room for MAX_REPORTED together."""
+    found = [*kernels.reader.kernel_reports(kernels.evicts), *kernels.reader.space_reports()]
+    return [*found, *faults.reports(max(kernel_reports.MAX_REPORTED - len(found), 0))]
 
 
 def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, parts: ReportedParts) -> MetricsReader:
@@ -109,6 +121,7 @@ def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, p
         refusals=lambda: len(parts.refusals.refusals()),
         slice_mib=node.inventory.slice_mib,
         servers=parts.servers,
+        outside_spaces=lambda: parts.watching.outside_spaces,
     )
     return MetricsReader(
         settings.node_name,

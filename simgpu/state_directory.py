@@ -32,6 +32,7 @@ class SimulatedCard:
         healthy: a card that is not healthy is lost to NVML, and every CUDA call that needs it fails.
         recovery: nvmlDeviceGpuRecoveryAction_t, the repair that NVML says the card needs; 0 = none.
         compute_mode: nvmlComputeMode_t: 0 = default, 2 = prohibited, 3 = one process only. CUDA calls ignore it.
+        capability: CUDA's compute capability as NVML says it, 90 for 9.0. CUDA calls ignore it.
         nvlink: UUIDs of the cards it is linked with.
     """
 
@@ -48,6 +49,7 @@ class SimulatedCard:
     mig: bool = False
     recovery: int = 0
     compute_mode: int = 0
+    capability: int = 90
     nvlink: tuple[str, ...] = ()
 
     def line(self) -> str:
@@ -58,7 +60,7 @@ class SimulatedCard:
             f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib}",
             f"contextMiB={self.context_mib} moduleKiB={self.module_kib}",
             f"healthy={self.healthy:d} mig={self.mig:d} recovery={self.recovery}",
-            f"computeMode={self.compute_mode}",
+            f"computeMode={self.compute_mode} capability={self.capability}",
         ]
         if self.nvlink:
             fields.append(f"nvlink={','.join(self.nvlink)}")

@@ -19,6 +19,7 @@ _WAITING: Final = (
     Reason.CARD_INSUFFICIENT_MEMORY,
     Reason.CARD_HELD_WHOLE,
     Reason.CARD_IN_USE,
+    Reason.CARD_SPACE_GROUP_FULL,
     Reason.CARD_ANTI_AFFINITY,
     Reason.CARD_AFFINITY,
 )
@@ -28,6 +29,7 @@ _LASTING: Final = (
     Reason.CARD_TOO_SMALL,
     Reason.CARD_EXCLUSIVE,
     Reason.CARD_MODE_UNSUPPORTED,
+    Reason.CARD_WITHOUT_SPACE,
     Reason.GPU_UUID_MISMATCH,
     Reason.GPU_MODEL_MISMATCH,
 )

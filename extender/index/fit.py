@@ -53,6 +53,8 @@ def card_codes(index: NodeIndex, ask: ContainerAsk, amounts: Ints) -> Codes:
         if ask.cores:
             _raise(codes, amounts[_FIELD["free_cores"]] < ask.cores, Reason.CARD_INSUFFICIENT_CORES)
         _raise(codes, amounts[_FIELD["memory_mib"]] < ask.card_mib, Reason.CARD_TOO_SMALL)
+    if ask.selector.in_space:
+        _raise(codes, amounts[_FIELD["serves_space"]] == 0, Reason.CARD_WITHOUT_SPACE)
     if ask.selector.use_uuids:
         _raise(codes, np.True_, Reason.GPU_UUID_MISMATCH)
     if ask.selector.beside is not None:

@@ -25,6 +25,7 @@ FIELDS: Final = (
     "open_slices",  # what policies look at: free, and 0 where the card takes no new pods
     "open_cores",
     "model_bit",
+    "serves_space",
 )
 
 
@@ -79,6 +80,7 @@ def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]
         free.free_slices,
         free.free_cores,
         free.model,
+        state.card.serves_space,
     )
 
 

@@ -1,16 +1,22 @@
-"""The pods that hold cards, by namespace, for affinity between pods on one card (ADR 72)."""
+"""The pods that hold cards, by namespace and by group in space, for affinity between pods on one card (ADR 72, 174)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from extender.state import bound_usage
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, PodUid
 from vgpu.placement import neighbours
 from vgpu.placement.neighbours import CardTenant
 
+if TYPE_CHECKING:
+    from vgpu.domain.asks.space import SpaceGroup
+
 Holder = tuple[WatchedPod, Assignment]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class CardNeighbours:
@@ -20,6 +26,7 @@ class CardNeighbours:
         self._binding = binding
         self._holders: dict[Namespace, dict[PodUid, CardTenant]] = {}
         self._repelling: dict[Namespace, dict[PodUid, None]] = {}
+        self._groups: dict[SpaceGroup, dict[PodUid, CardTenant]] = {}
         self._namespaces: dict[PodUid, Namespace] = {}
 
     def put(self, pod: WatchedPod) -> None:
@@ -30,7 +37,10 @@ class CardNeighbours:
         if held is None:
             return
         self._namespaces[pod.uid] = pod.namespace
-        self._holders.setdefault(pod.namespace, {})[pod.uid] = tenant(pod, held[1])
+        holder = tenant(pod, held[1])
+        self._holders.setdefault(pod.namespace, {})[pod.uid] = holder
+        if holder.group is not None:
+            self._groups.setdefault(holder.group, {})[pod.uid] = holder
         if held[0].options.anti_affinity:
             self._repelling.setdefault(pod.namespace, {})[pod.uid] = None
 
@@ -38,8 +48,11 @@ class CardNeighbours:
         """Take a pod's deletion."""
         namespace = self._namespaces.pop(uid, None)
         if namespace is not None:
-            for by_namespace in (self._holders, self._repelling):
-                _pop(by_namespace, namespace, uid)
+            group = self._holders[namespace][uid].group
+            if group is not None:
+                _pop(self._groups, group, uid)
+            _pop(self._holders, namespace, uid)
+            _pop(self._repelling, namespace, uid)
 
     def request(self, pod: WatchedPod) -> PodRequest | None:
         """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
@@ -47,16 +60,26 @@ class CardNeighbours:
         if request is None:
             return None
         options = request.options
-        near = self._near(pod)
-        if not (options.affinity or options.anti_affinity or self._repels(pod, near)):
+        near, members = self._near(pod), self._members(pod, request)
+        if not (options.affinity or options.anti_affinity or members or self._repels(pod, near)):
             return request
-        return neighbours.required(request, pod.scheduling.labels, self._others(pod, near))
+        return neighbours.required(request, pod.scheduling.labels, self._others(pod, near), members)
 
     def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
         if not request.options.prefers_neighbours:
             return None
-        return neighbours.preferred(request, pod.scheduling.labels, self._others(pod, self._near(pod)))
+        members, others = self._members(pod, request), self._others(pod, self._near(pod))
+        return neighbours.preferred(request, pod.scheduling.labels, others, members)
+
+    def _members(self, pod: WatchedPod, request: PodRequest) -> list[CardUuid]:
+        """Return the cards of the other members of a pod's group in space, also of those that are being bound."""
+        if request.options.space is None:
+            return []
+        group = request.options.space.group(pod.namespace)
+        bound = (member for uid, member in self._groups.get(group, {}).items() if uid != pod.uid)
+        binding = (tenant(other, held) for other, held in self._binding() if other.uid != pod.uid)
+        return neighbours.members_of(group, (*bound, *binding))
 
     def _others(self, pod: WatchedPod, near: Sequence[CardTenant]) -> list[CardTenant]:
         """Return the other pods of the namespace that hold cards, with those that are being bound."""
@@ -77,17 +100,12 @@ class CardNeighbours:
 
 def tenant(pod: WatchedPod, held: Assignment) -> CardTenant:
     """Return a pod that holds cards, as affinity looks at it."""
-    repelled = pod.parsed.request.options.anti_affinity if pod.parsed.request else frozenset()
-    return CardTenant(pod.scheduling.labels, repelled, held)
+    return neighbours.tenant(pod.namespace, pod.scheduling.labels, pod.parsed.request, held)
 
 
-def _pop(
-    by_namespace: dict[Namespace, dict[PodUid, CardTenant]] | dict[Namespace, dict[PodUid, None]],
-    namespace: Namespace,
-    uid: PodUid,
-) -> None:
-    found = by_namespace.get(namespace)
+def _pop(pods: dict[K, dict[PodUid, V]], key: K, uid: PodUid) -> None:
+    found = pods.get(key)
     if found is not None:
         found.pop(uid, None)
         if not found:
-            del by_namespace[namespace]
+            del pods[key]

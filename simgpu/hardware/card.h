@@ -19,6 +19,7 @@ struct card {
     unsigned numa;
     unsigned recovery;     /* nvmlDeviceGpuRecoveryAction_t: the repair that NVML says the card needs; 0 = none */
     unsigned compute_mode; /* nvmlComputeMode_t: 0 = default, 2 = prohibited, 3 = one process only; CUDA ignores it */
+    unsigned capability;   /* CUDA's compute capability as NVML says it: 90 is 9.0; CUDA ignores it */
     unsigned nvlink_count;
     char nvlink[MAX_NVLINKS][UUID_SIZE];
     uint64_t memory;   /* NVML's total */

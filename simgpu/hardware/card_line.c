@@ -9,6 +9,8 @@
 
 #include "hardware/units.h"
 
+enum { DEFAULT_CAPABILITY = 90 };
+
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     c = (char)tolower((unsigned char)c);
@@ -98,6 +100,7 @@ static bool set_condition_field(struct card *card, const char *key, char *value)
     if (strcmp(key, "healthy") == 0) return set_flag(&card->is_healthy, value);
     if (strcmp(key, "mig") == 0) return set_flag(&card->is_mig, value);
     if (strcmp(key, "recovery") == 0) return set_unsigned(&card->recovery, value);
+    if (strcmp(key, "capability") == 0) return set_unsigned(&card->capability, value);
     if (strcmp(key, "computeMode") == 0) return set_unsigned(&card->compute_mode, value);
     return strcmp(key, "nvlink") == 0 && set_nvlinks(card, value);
 }
@@ -133,7 +136,7 @@ bool card_line_parse(char *line, struct card *card) {
     char *key;
     char *value;
     bool is_malformed = false;
-    *card = (struct card){.is_healthy = true};
+    *card = (struct card){.is_healthy = true, .capability = DEFAULT_CAPABILITY};
     while (next_field(&line, &key, &value, &is_malformed))
         if (!set_field(card, key, value)) return false;
     return !is_malformed && *card->uuid != '\0' && *card->model != '\0' && card->memory > card->reserved;

@@ -176,8 +176,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int 
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!major || !minor) return NVML_ERROR_INVALID_ARGUMENT;
-    *major = 9;
-    *minor = 0;
+    *major = (int)(card.capability / 10);
+    *minor = (int)(card.capability % 10);
     return NVML_SUCCESS;
 }
 

@@ -10,6 +10,7 @@ from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 from deviceplugin.settings import PluginSettings
+from deviceplugin.space.settings import SpaceSettings
 from extender.admin import app
 from extender.settings import ExtenderSettings
 from tests.contract.repository import ROOT
@@ -20,6 +21,7 @@ PAGE = ROOT / "docs" / "reference.md"
 PARTS: dict[str, type[BaseSettings]] = {
     "Extender": ExtenderSettings,
     "Device plugin": PluginSettings,
+    "Supervisor of MPS daemons": SpaceSettings,
     "Webhook": WebhookSettings,
     "Simulator (`make run`)": SimulatorSettings,
 }

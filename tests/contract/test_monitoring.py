@@ -17,7 +17,8 @@ SECTIONS = re.split(r"^## ", page.RUNBOOK.read_text(), flags=re.MULTILINE)[1:]
 # These reasons end while the pod waits, or kube-scheduler ends them; all others need an action.
 ENDED_BY_WAITING = {
     "CardInsufficientMemory", "CardInsufficientCores", "CardHeldWhole", "CardInUse", "CardReserved", "CardKeptForGang",
-    "CardAffinity", "CardAntiAffinity", "NotJudged", "NodeInsufficientCpu", "NodeInsufficientMemory", "SchedulingGated",
+    "CardAffinity", "CardAntiAffinity", "CardSpaceGroupFull", "NotJudged", "NodeInsufficientCpu",
+    "NodeInsufficientMemory", "SchedulingGated",
     "GangInsufficientCards", "GangPlannedElsewhere", "GangWaits", "NotTried",
 }  # fmt: skip
 GRAFANA_UNITS = {"short", "bytes", "Bps", "ops", "percentunit", "s", "h", "celsius", "watt"}

@@ -52,6 +52,7 @@ class Driver:
     users: dict[CardUuid, set[int]] = field(default_factory=dict)  # pids by card
     memory: dict[int, int] = field(default_factory=dict)  # bytes by pid
     samples: dict[CardUuid, BusySamples] = field(default_factory=dict)
+    clients: dict[CardUuid, set[int]] = field(default_factory=dict)  # pids of clients of MPS by card
     silent: set[CardUuid] = field(default_factory=set)  # cards that do not name their processes
     asked: int = 0  # how often the processes were asked for
 
@@ -65,6 +66,9 @@ class Driver:
         self.asked += 1
         users = {uuid: self.users.get(uuid, ()) for uuid in gpus if uuid not in self.silent}
         return {uuid: {pid: self.memory.get(pid) for pid in pids} for uuid, pids in users.items()}
+
+    def mps_clients(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, frozenset[int]]:
+        return {uuid: frozenset(self.clients.get(uuid, ())) for uuid in gpus if uuid not in self.silent}
 
     def readings(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, Reading]:
         told = Reading(2 << 30, 1 << 30, 1 << 30, 40.0, 300.0, 12.5, 0.5)

@@ -34,6 +34,7 @@ async def test_the_gpunode_is_created_with_the_node_as_owner(world: World) -> No
         "migEnabled": False,
         "unified": False,
         "exclusiveProcess": False,
+        "servesSpace": False,
     }
 
 

@@ -138,6 +138,16 @@ class World:
         await self.until(lambda: created["metadata"]["uid"] in self.cluster.objects.pods)
         return created
 
+    async def serve_space(self, *nodes: str) -> None:
+        """Have the device plugins of these nodes report that a supervisor of MPS daemons runs."""
+        for node in nodes:
+            path = f"{names.GPUNODES_PATH}/{node}"
+            cards = msgspec.json.decode(await self.client.get(path))["status"]["cards"]
+            served = [card | {"servesSpace": True} for card in cards]
+            await self.client.patch(f"{path}/status", {"status": {"cards": served}})
+        gpunodes = self.cluster.objects.gpunodes
+        await self.until(lambda: all(c.serves_space for node in nodes for c in gpunodes[NodeName(node)].node.cards))
+
     async def filter(self, pod: dict[str, Any], *nodes: str) -> dict[str, Any]:
         body = {"Pod": pod, "NodeNames": list(nodes or ("n1", "n2", "n3"))}
         result: dict[str, Any] = json.loads(await self.verbs.filter(json.dumps(body).encode()))

@@ -11,13 +11,14 @@ from tests.manifests.objects import MANIFESTS
 
 FOLDER = MANIFESTS / "components"
 # In the order of manifests/README.md: prometheus-operator opens the metrics of cluster-scheduler's extender.
-COMPONENTS = ("cert-manager", "cluster-scheduler", "without-toolkit", "prometheus-operator")
+COMPONENTS = ("cert-manager", "cluster-scheduler", "without-toolkit", "space", "prometheus-operator")
+NOT_TOGETHER = {"without-toolkit", "space"}  # MPS's programs come from the toolkit
 
 
 def combinations() -> Iterator[tuple[str, ...]]:
-    """Every choice of components, from none to all, in the documented order."""
+    """Every possible choice of components, from none on, in the documented order."""
     for count in range(len(COMPONENTS) + 1):
-        yield from itertools.combinations(COMPONENTS, count)
+        yield from (chosen for chosen in itertools.combinations(COMPONENTS, count) if not set(chosen) >= NOT_TOGETHER)
 
 
 def overlay(folder: Path, components: Sequence[str | Path], resource: str = "base") -> Path:

@@ -96,13 +96,15 @@ def test_expressions_use_only_names_of_the_code(where: str, expression: str) -> 
         *names.LIVE_ANNOTATIONS,
         *names.STATE_ANNOTATIONS,
         names.MAX_PRIORITY_LABEL,
+        names.SHARED_SPACE_GROUP_LABEL,
     }
     assert ours <= known, where
 
 
 def test_every_user_annotation_is_immutable_once_a_pod_is_bound() -> None:
     changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
-    named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - {names.MAX_PRIORITY_LABEL}
+    labels = {names.MAX_PRIORITY_LABEL, names.SHARED_SPACE_GROUP_LABEL}
+    named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - labels
     assert named == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
 
 
@@ -361,6 +363,8 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,
         finding_reports.LIMITS_ENFORCED,
+        gpunode_status.ARBITER_RUNS,
+        gpunode_status.SPACE_JOINED,
         *(admitted.kind for admitted in made),
     }
 

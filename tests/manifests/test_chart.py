@@ -24,6 +24,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "cert-manager": {"webhook": {"certificates": {"mode": "cert-manager"}}},
     "cluster-scheduler": {"scheduler": {"mode": "cluster"}},
     "without-toolkit": {"deviceplugin": {"toolkit": False}},
+    "space": {"space": {"enabled": True}},
     "prometheus-operator": {
         "monitoring": {
             "runbookUrl": "https://example.invalid/vgpushare/docs/runbook.md",
@@ -132,6 +133,8 @@ def difference(before: str, after: str) -> str:
         ({"webhook": {"certificates": {"mode": "existing"}}}, "webhook/certificates/caBundle"),
         ({"webhook": {"topologySpreadConstraints": [{"maxSkew": 1}]}}, "webhook/topologySpreadConstraints/0"),
         ({"deviceplugin": {"extraArgs": ["slice-mib=512"]}}, "deviceplugin/extraArgs/0"),
+        ({"space": {"enabled": "yes"}}, "space/enabled"),
+        ({"space": {"enabled": True}, "deviceplugin": {"toolkit": False}}, "needs NVIDIA's container toolkit"),
         ({"networkPolicies": {"apiServer": ["192.0.2.10"]}}, "networkPolicies/apiServer/0"),
         ({"monitoring": {"interval": "soon"}}, "monitoring/interval"),
         ({"monitoring": {"runbookUrl": "docs/runbook.md"}}, "monitoring/runbookUrl"),

@@ -36,6 +36,11 @@ def test_the_overlay_of_its_name_is_the_base_with_the_component(name: str, tmp_p
 def test_two_components_give_the_same_objects_in_either_order(pair: tuple[str, str], tmp_path: Path) -> None:
     """Nothing that one has changed is lost by the other, such as an argument of the webhook."""
     swapped = overlay(tmp_path / "swapped", pair[::-1])
+    if set(pair) == components.NOT_TOGETHER:
+        for folder in (swapped, overlay(tmp_path / "overlay", pair)):
+            with pytest.raises(subprocess.CalledProcessError):
+                chart.kustomized(folder)
+        return
     if pair[::-1] == REFUSED:
         with pytest.raises(subprocess.CalledProcessError) as error:
             chart.kustomized(swapped)

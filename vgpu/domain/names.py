@@ -35,6 +35,8 @@ GPU_AFFINITY: Final = f"{DOMAIN}/gpu-affinity"  # labels of pods on whose cards 
 GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/gpu-anti-affinity"
 PREFERRED_GPU_AFFINITY: Final = f"{DOMAIN}/preferred-gpu-affinity"
 PREFERRED_GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/preferred-gpu-anti-affinity"
+SPACE_GROUP: Final = f"{DOMAIN}/space-group"  # name of the containers that run at the same moment on a card
+SM_PERCENTAGE: Final = f"{DOMAIN}/sm-percentage"  # of a card's multiprocessors, the most for a container of a group
 USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
@@ -52,6 +54,8 @@ USER_ANNOTATIONS: Final = (
     GPU_ANTI_AFFINITY,
     PREFERRED_GPU_AFFINITY,
     PREFERRED_GPU_ANTI_AFFINITY,
+    SPACE_GROUP,
+    SM_PERCENTAGE,
 )
 
 RACK: Final = f"{DOMAIN}/rack"  # label of a node: the rack, or another group of nodes with a fast network
@@ -75,6 +79,7 @@ SYNTHETIC: Final = f"{DOMAIN}/synthetic"  # label of pods: their GPU time is a l
 
 # Labels of a namespace, which its users cannot change.
 MAX_PRIORITY_LABEL: Final = f"{DOMAIN}/max-priority"
+SHARED_SPACE_GROUP_LABEL: Final = f"{DOMAIN}/shared-space-group"
 VISIBLE_DEVICES_LABEL: Final = f"{DOMAIN}/visible-devices"
 
 # Reasons of reports about what a pod's processes do, and of the Events about the pod.
@@ -86,6 +91,7 @@ MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
 REGION_BELOW_USE: Final = "RegionBelowUse"
 LONG_KERNELS: Final = "LongKernels"
 SPACE_NOT_JOINED: Final = "SpaceNotJoined"
+SPACE_SERVER_FAULTED: Final = "SpaceServerFaulted"
 ENDLESS_KERNEL: Final = "EndlessKernel"
 WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})
 

@@ -114,9 +114,16 @@ def _less_time(request: PodRequest, views: Sequence[NodeView], policy: PackingPo
 
 def _other_cards(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
     selector = request.options.selector
-    if replace(selector, beside=None, apart=frozenset()) == CardSelector():
+    anything = CardSelector()
+    open_selector = replace(
+        selector,
+        use_models=anything.use_models,
+        avoid_models=anything.avoid_models,
+        use_uuids=anything.use_uuids,
+        avoid_uuids=anything.avoid_uuids,
+    )
+    if open_selector == selector:
         return None
-    open_selector = CardSelector(beside=selector.beside, apart=selector.apart)
     open_request = replace(request, options=replace(request.options, selector=open_selector))
     for view in _tried(views, pause):
         if isinstance(view.place(open_request, policy), Assignment):

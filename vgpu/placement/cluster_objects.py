@@ -22,7 +22,7 @@ from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NO_NODE, CardUuid, Namespace, NodeName
 from vgpu.domain.json_types import Json
-from vgpu.placement import room
+from vgpu.placement import neighbours, room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
@@ -201,8 +201,8 @@ class _ObjectReader:
         if isinstance(held, Assignment):
             self._held[node].append((wanted.request, held))
             if wanted.identity is not None:
-                repelled, labels = wanted.request.options.anti_affinity, dict(wanted.identity.labels)
-                self._tenants[wanted.identity.namespace].append(CardTenant(labels, repelled, held))
+                namespace, labels = wanted.identity.namespace, dict(wanted.identity.labels)
+                self._tenants[namespace].append(neighbours.tenant(namespace, labels, wanted.request, held))
         else:
             self._skipped.append(f"Pod {metadata['name']}: {held.detail}")
 

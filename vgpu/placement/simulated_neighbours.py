@@ -1,5 +1,6 @@
 """What a simulated pod sees of other pods: those on cards, and those of its job in racks, real and simulated ones."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from vgpu.domain.asks.policy import RackPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import Namespace, NodeName
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName
 from vgpu.placement import neighbours, racks
 from vgpu.placement.neighbours import CardTenant
 
@@ -57,9 +58,10 @@ class Neighbourhood:
         if identity is None:
             return SeenRequest(request)
         others, labels, options = self._tenants[identity.namespace], dict(identity.labels), request.options
-        if options.affinity or options.anti_affinity or any(other.anti_affinity for other in others):
-            request = neighbours.required(request, labels, others)
-        preferred = neighbours.preferred(request, labels, others) if options.prefers_neighbours else None
+        members = self._members(request, identity.namespace)
+        if options.affinity or options.anti_affinity or members or any(other.anti_affinity for other in others):
+            request = neighbours.required(request, labels, others, members)
+        preferred = neighbours.preferred(request, labels, others, members) if options.prefers_neighbours else None
         used = self._racks[identity.job] if options.rack_policy is not None and identity.job else ()
         return SeenRequest(request, preferred, tuple(sorted(used)))
 
@@ -67,9 +69,16 @@ class Neighbourhood:
         """Take a simulated pod that was placed."""
         if identity is None:
             return
-        self._tenants[identity.namespace].append(CardTenant(dict(identity.labels), request.options.anti_affinity, held))
+        tenant = neighbours.tenant(identity.namespace, dict(identity.labels), request, held)
+        self._tenants[identity.namespace].append(tenant)
         if identity.job and request.options.rack_policy is not None:
             self._racks[identity.job].append(self._rack_of(node))
+
+    def _members(self, request: PodRequest, namespace: Namespace) -> list[CardUuid]:
+        """Return the cards of the members of a pod's group in space, in all namespaces."""
+        wish = request.options.space
+        group = wish.group(namespace) if wish else None
+        return neighbours.members_of(group, itertools.chain.from_iterable(self._tenants.values())) if group else []
 
 
 def best_racks(

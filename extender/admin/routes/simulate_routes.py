@@ -167,11 +167,11 @@ def _wanted(entry: PodsToPlace, index: int, snapshot: ClusterSnapshot) -> Wanted
 
 
 def _tenants(namespaces: Collection[Namespace], snapshot: ClusterSnapshot) -> dict[Namespace, list[CardTenant]]:
-    """Return the pods of these namespaces that hold cards."""
+    """Return the pods of these namespaces, and the members of groups in space, that hold cards."""
     found: dict[Namespace, list[CardTenant]] = {}
     for pod in snapshot.pods.values():
-        is_there = pod.namespace in namespaces and pod.node and not pod.is_terminal
-        if is_there and isinstance(pod.assignment, Assignment):
+        is_seen = pod.namespace in namespaces or (pod.parsed.request and pod.parsed.request.options.space)
+        if is_seen and pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
             found.setdefault(pod.namespace, []).append(card_neighbours.tenant(pod, pod.assignment))
     return found
 

@@ -41,18 +41,14 @@ struct card_board *card_board_of(const uint8_t uuid[UUID_SIZE]) {
     return found;
 }
 
-int card_board_add(struct card_board *board, struct container *container, const struct demand *demand, uint64_t now) {
-    int tenant = schedule_add(board->schedule, demand, now);
-    if (tenant != SCHEDULE_NONE) board->containers[tenant] = container;
-    return tenant;
+int card_board_add(struct card_board *board, const struct demand *demand, uint64_t now) {
+    return schedule_add(board->schedule, demand, now);
 }
 
 int card_board_group(const struct card_board *board, const uint8_t group[SPACE_GROUP_SIZE]) {
     for (int tenant = 0; tenant < SCHEDULE_TENANTS; tenant++) {
-        struct container *first = board->containers[tenant];
-        if (!first) continue;
-        const struct tenancy *tenancy = container_tenancy(first, board, tenant);
-        if (tenancy->is_member && memcmp(tenancy->group, group, SPACE_GROUP_SIZE) == 0) return tenant;
+        const struct tenancy *first = board->tenancies[tenant];
+        if (first && first->is_member && memcmp(first->group, group, SPACE_GROUP_SIZE) == 0) return tenant;
     }
     return SCHEDULE_NONE;
 }
@@ -70,7 +66,6 @@ void card_board_close_unused(struct card_board *board) {
 
 void card_board_remove(struct card_board *board, int tenant) {
     schedule_remove(board->schedule, tenant);
-    board->containers[tenant] = NULL;
     card_board_touch(board);
     card_board_close_unused(board);
 }
@@ -102,10 +97,8 @@ static struct container_use sum_of(const struct container_use *one, const struct
 
 struct container_use card_board_use(const struct card_board *board, int tenant) {
     struct container_use sum = {0};
-    struct tenancy *tenancy;
-    for (struct container *container = board->containers[tenant]; container; container = tenancy->next) {
-        tenancy = container_tenancy(container, board, tenant);
-        struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
+    for (struct tenancy *tenancy = board->tenancies[tenant]; tenancy; tenancy = tenancy->next) {
+        struct container_use use = container_use(tenancy->container, board->uuid, &tenancy->region_row);
         sum = sum_of(&use, &sum);
     }
     return sum;
@@ -114,11 +107,8 @@ struct container_use card_board_use(const struct card_board *board, int tenant) 
 static struct joint_use joint_use_of(const struct card_board *board, int tenant) {
     struct container_use use = card_board_use(board, tenant);
     uint64_t in_calls = 0;
-    const struct tenancy *tenancy;
-    for (struct container *container = board->containers[tenant]; container; container = tenancy->next) {
-        tenancy = container_tenancy(container, board, tenant);
-        in_calls = saturating_add(in_calls, container_synchronize_ns(container, tenancy->region_row));
-    }
+    for (const struct tenancy *tenancy = board->tenancies[tenant]; tenancy; tenancy = tenancy->next)
+        in_calls = saturating_add(in_calls, container_synchronize_ns(tenancy->container, tenancy->region_row));
     return (struct joint_use){
         .gpu_ns = use.gpu_ns, .waited_ns = saturating_add(use.throttled_ns, in_calls), .busy_until = use.busy_until};
 }

@@ -102,13 +102,6 @@ struct container_use container_use(const struct container *container, const uint
     return (struct container_use){0};
 }
 
-struct tenancy *container_tenancy(struct container *container, const struct card_board *board, int tenant) {
-    for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board == board && container->tenancies[i].tenant == tenant)
-            return &container->tenancies[i];
-    return NULL;
-}
-
 void container_close(struct container *container) {
     if (container->listener.fd >= 0) listening_socket_unlink(container->directory_fd, container->listener_inode);
     event_loop_remove(&container->listener);

@@ -16,35 +16,45 @@ static struct tenancy *find(struct container *container, const struct card_board
 
 static struct demand demand_of_group(const struct card_board *board, int tenant) {
     struct demand sum = demand_of_empty_group();
-    for (struct container *member = board->containers[tenant]; member;
-         member = container_tenancy(member, board, tenant)->next)
-        demand_add_member(&sum, &member->limits, board->uuid);
+    for (const struct tenancy *member = board->tenancies[tenant]; member; member = member->next)
+        demand_add_member(&sum, &member->container->limits, board->uuid);
     return sum;
+}
+
+/* Puts it before the others of its tenant. */
+static void list(struct tenancy *added) {
+    struct tenancy **first = &added->board->tenancies[added->tenant];
+    added->next = *first;
+    *first = added;
+}
+
+static void unlist(const struct tenancy *ended) {
+    struct tenancy **place = &ended->board->tenancies[ended->tenant];
+    while (*place != ended) place = &(*place)->next;
+    *place = ended->next;
 }
 
 static bool begin_own(struct tenancy *added, struct card_board *board, struct container *container, uint64_t now) {
     struct demand demand;
     if (!demand_of(&container->limits, board->uuid, &demand)) return false;
-    int tenant = card_board_add(board, container, &demand, now);
+    int tenant = card_board_add(board, &demand, now);
     if (tenant == SCHEDULE_NONE) return false;
-    *added = (struct tenancy){.board = board, .tenant = tenant};
+    *added = (struct tenancy){.container = container, .board = board, .tenant = tenant};
+    list(added);
     return true;
 }
 
-/* The first member makes the group a tenant; later ones are put before it. */
+/* The first member makes the group a tenant. */
 static bool begin_membership(struct tenancy *added, struct card_board *board, struct container *container,
                              uint64_t now) {
     struct demand demand = demand_of_empty_group();
     demand_add_member(&demand, &container->limits, board->uuid);
     int present = card_board_group(board, container->limits.space_group);
-    int tenant = present != SCHEDULE_NONE ? present : card_board_add(board, container, &demand, now);
+    int tenant = present != SCHEDULE_NONE ? present : card_board_add(board, &demand, now);
     if (tenant == SCHEDULE_NONE) return false;
-    *added = (struct tenancy){.board = board,
-                              .tenant = tenant,
-                              .is_member = true,
-                              .next = present != SCHEDULE_NONE ? board->containers[tenant] : NULL};
+    *added = (struct tenancy){.container = container, .board = board, .tenant = tenant, .is_member = true};
     memcpy(added->group, container->limits.space_group, sizeof added->group);
-    board->containers[tenant] = container;
+    list(added);
     demand = demand_of_group(board, tenant);
     card_board_change(board, tenant, &demand, now);
     return true;
@@ -81,18 +91,11 @@ bool tenancy_has_left_group(const struct container *container) {
     return false;
 }
 
-/* Where the list of the tenant's containers points to this one. */
-static struct container **place_of(struct card_board *board, int tenant, const struct container *container) {
-    struct container **place = &board->containers[tenant];
-    while (*place != container) place = &container_tenancy(*place, board, tenant)->next;
-    return place;
-}
-
-static void end(struct container *container, struct tenancy *tenancy, uint64_t now) {
+static void end(struct tenancy *tenancy, uint64_t now) {
     struct card_board *board = tenancy->board;
-    *place_of(board, tenancy->tenant, container) = tenancy->next;
+    unlist(tenancy);
     tenancy->board = NULL;
-    if (board->containers[tenancy->tenant]) {
+    if (board->tenancies[tenancy->tenant]) {
         struct demand demand = demand_of_group(board, tenancy->tenant);
         card_board_change(board, tenancy->tenant, &demand, now);
     } else {
@@ -102,5 +105,5 @@ static void end(struct container *container, struct tenancy *tenancy, uint64_t n
 
 void tenancy_end_all(struct container *container, uint64_t now) {
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board) end(container, &container->tenancies[i], now);
+        if (container->tenancies[i].board) end(&container->tenancies[i], now);
 }

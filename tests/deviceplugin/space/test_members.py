@@ -33,7 +33,7 @@ SPACE = SpaceOptions(GROUP, 50)
 
 
 def member(name: str = "p", cores: int = 10, space: SpaceOptions = SPACE) -> BoundPod:
-    """A member, as its pod will be read once groups are offered."""
+    """A member of a group of another namespace than the pod's, whose name the tests know."""
     return replace(share(name, cores), space=space)
 
 
@@ -97,25 +97,26 @@ async def test_a_container_outside_of_space_waits_for_nothing(here: PluginParts)
     assert not (here.files.state / "space").exists()
 
 
-async def test_a_pod_that_asks_for_space_is_refused_until_groups_are_offered(here: PluginParts) -> None:
-    annotations = {names.COMPUTE_POLICY: "space", "vgpu.io/space-group": "models"}
+async def test_a_pod_is_a_member_by_its_annotations(here: PluginParts) -> None:
+    annotations = {names.COMPUTE_POLICY: "space", names.SPACE_GROUP: "models"}
     pod = bound("p", container(gpu_mem=1024, gpu_cores=10), annotations=annotations)
-    assert pod.space is not None
     here.pods.upsert(pod)
     allocated = here.allocate(IDS, pod)
     here.set_holder(pod, IDS)
-    assert await here.prove() == DistrustReason.INVALID_REQUEST
-    assert not (here.files.state / "space").exists()
-    assert here.enforced_limits(allocated) == []
+    assert await here.prove() == NodeReason.SPACE_NOT_READY
+    of = GroupOnCard(uuid(0), SpaceGroup(pod.namespace, "models").directory)
+    assert directories(here).members(of) == {allocated.id}
 
 
 async def test_a_member_with_several_cards_is_refused(here: PluginParts) -> None:
     ids = slices(0, 0, 1) | slices(1, 0, 1)
-    pod = replace(bound("p", container(gpu_mem=1024, gpu=2), gpus={"main": (0, 1)}), space=SPACE)
+    annotations = {names.COMPUTE_POLICY: "space"}
+    pod = bound("p", container(gpu_mem=1024, gpu=2), gpus={"main": (0, 1)}, annotations=annotations)
     here.pods.upsert(pod)
     here.allocate(ids, pod)
     here.set_holder(pod, ids)
-    assert await here.prove(ids) == NodeReason.SPACE_NOT_POSSIBLE
+    assert await here.prove(ids) == DistrustReason.INVALID_REQUEST
+    assert not (here.files.state / "space").exists()
 
 
 async def test_a_state_directory_that_is_too_long_for_sockets_is_refused_by_name(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from pathlib import Path
 from tests.deviceplugin.plugin_parts import PluginParts, share
 from tests.deviceplugin.space.test_members import ON_CARD, directories, member
 from tests.vgpu.node.builders import slices, uuid
+from vgpu.adapters.nvml.session import Nvml
 
 state, programs, library = map(Path, sys.argv[1:])
 command = [sys.executable, "-m", "deviceplugin.space", f"--state-dir={state}"]
@@ -73,13 +74,16 @@ try:
     for allocation, card in ((first, 0), (second, 0), (outside, 1)):
         process(allocation, card)
     seen = [running.pid in clients() for running in processes]
+    with Nvml() as nvml:
+        listed = nvml.mps_clients([uuid(0), uuid(1)])
+    by_nvml = [running.pid in listed[uuid(card)] for running, card in zip(processes, (0, 0, 1), strict=True)]
     for running in processes:
         running.kill()
     parts.groups.keep([outside])
     deadline = time.monotonic() + 20
     while directories(parts).is_ready(ON_CARD) and time.monotonic() < deadline:
         time.sleep(0.05)
-    print(json.dumps({"clients": seen, "ready": directories(parts).is_ready(ON_CARD)}))
+    print(json.dumps({"clients": seen, "by_nvml": by_nvml, "ready": directories(parts).is_ready(ON_CARD)}))
 finally:
     for running in processes:
         running.kill()
@@ -128,4 +132,5 @@ def test_members_are_clients_of_the_server_that_their_start_brought_up_and_nobod
         pytest.skip("needs root")
     build.ensure()
     assert (world.bin / mps.CONTROL).exists()
-    assert seen_in_own_mounts(world, state) == {"clients": [True, True, False], "ready": False}
+    are_clients = [True, True, False]
+    assert seen_in_own_mounts(world, state) == {"clients": are_clients, "by_nvml": are_clients, "ready": False}

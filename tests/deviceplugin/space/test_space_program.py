@@ -128,9 +128,19 @@ def test_a_driver_without_the_program_is_named_and_waited_for(node: SpaceNode, t
     control = tmp_path / mps.CONTROL
     node.start(f"--control={control}")
     eventually(lambda: f"deviceplugin.space: {control}: no such program" in node.log())
+    assert not node.directories.is_supervised(time.time())
     control.symlink_to(node.world.bin / mps.CONTROL)
     node.directories.add_member(node.group, MEMBER)
     eventually(lambda: "daemon started" in node.log())
+    assert node.directories.is_supervised(time.time())
+
+
+def test_a_node_is_supervised_until_the_program_is_told_to_end(node: SpaceNode) -> None:
+    program = node.start()
+    eventually(lambda: node.directories.is_supervised(time.time()))
+    program.terminate()
+    assert program.wait(10) == 0
+    assert not node.directories.is_supervised(time.time())
 
 
 def test_wrong_settings_end_the_program(node: SpaceNode) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +21,7 @@ from extender.verbs.prioritize import prioritize
 from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain import names
-from vgpu.domain.asks import host_request
+from vgpu.domain.asks import host_request, space
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Card, CardMode, Node
@@ -53,6 +53,7 @@ cards = st.builds(
     mode=st.sampled_from([CardMode.SHARED, CardMode.SHARED, CardMode.SHARED, CardMode.EXCLUSIVE, CardMode.MPS]),
     held_slices=st.sampled_from([0, 0, 0, 1, 3]),
     held_whole=st.sampled_from([False, False, False, True]),
+    serves_space=st.sampled_from([True, True, False]),
 )
 
 
@@ -103,7 +104,17 @@ def annotations(draw: st.DrawFn) -> dict[str, str]:
     ):
         if draw(st.integers(0, 5)) == 0:
             found[name] = draw(values)
+    if draw(st.integers(0, 2)) == 0:
+        found[names.COMPUTE_POLICY] = "space"
     return found
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_groups() -> Iterator[None]:
+    """A group in space is full with two containers on a card."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(space, "MAX_CLIENTS", 2)
+        yield
 
 
 class World:

@@ -149,6 +149,16 @@ def test_the_processes_of_each_card(nvml: Session, holder: subprocess.Popen[str]
     assert processes(nvml) == {card.uuid: [] for card in CARDS}
 
 
+def test_clients_of_mps_are_told_from_other_processes(nvml: Session, holder: subprocess.Popen[str]) -> None:
+    """tests/deviceplugin/space/test_road.py has clients."""
+    ask = f"{{k: [*v] for k, v in nvml.mps_clients({[c.uuid for c in CARDS]!r}).items()}}"
+    assert processes(nvml)[CARDS[0].uuid] == [holder.pid]
+    assert nvml(ask) == {card.uuid: [] for card in CARDS}
+    call = f"nvmlDeviceGetMPSComputeRunningProcesses_v3@{CARDS[1].uuid}"
+    state_directory.inject_faults(nvml.directory, (call, NOT_SUPPORTED))
+    assert nvml(ask).keys() == {CARDS[0].uuid, CARDS[2].uuid}
+
+
 def test_the_memory_of_each_process(nvml: Session, holder: subprocess.Popen[str]) -> None:
     assert nvml(f"nvml.processes([{CARDS[0].uuid!r}])") == {CARDS[0].uuid: {str(holder.pid): 64 << 20}}
 
@@ -451,6 +461,14 @@ def test_a_card_without_memory_of_its_own_has_the_machine_s_less_a_reserve(nvml:
 @pytest.mark.parametrize(("machine_gib", "usable_gib"), [(128, 112), (16, 12), (6, 3), (1024, 896)])
 def test_the_reserve_of_a_machine_whose_memory_the_card_uses(machine_gib: int, usable_gib: int) -> None:
     assert cards.unified_bytes(machine_gib << 30) == usable_gib << 30
+
+
+@pytest.mark.parametrize(("capability", "serves"), [(61, False), (70, True), (75, True), (103, True), (120, True)])
+def test_groups_in_space_are_served_from_volta_on(nvml: Session, capability: int, serves: bool) -> None:
+    nvml.change(capability=capability)
+    assert [gpu["card"]["serves_space"] for gpu in nvml.gpus()] == [True, serves, True]
+    state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetCudaComputeCapability", NOT_SUPPORTED))
+    assert not any(gpu["card"]["serves_space"] for gpu in nvml.gpus())
 
 
 @pytest.mark.parametrize(

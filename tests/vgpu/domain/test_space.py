@@ -1,4 +1,4 @@
-"""Groups in space: names, caps and bounds; and that no user can ask for one yet."""
+"""Groups in space: names, caps and bounds, and what is refused."""
 
 import pytest
 from hypothesis import example, given
@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 
 from vgpu.domain import names, object_names
 from vgpu.domain.asks import request, space
-from vgpu.domain.asks.policy import MemoryPolicy
-from vgpu.domain.asks.request import ContainerKind, ContainerRequest
-from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
-from vgpu.domain.identifiers import NO_NAMESPACE, ContainerName, Namespace
+from vgpu.domain.asks.space import SpaceGroup, SpaceOptions, SpaceWish
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 
 TEAM = Namespace("team")
 LABELS = st.from_regex(object_names.LABEL, fullmatch=True)
@@ -20,25 +18,16 @@ GROUPS = st.one_of(
 POLICY = {names.COMPUTE_POLICY: space.SPACE}
 NO_NAMES = ("", "A", "a.b", "a/b", "shared/", "-a", "a" * 64, "shared/shared/a", "a\n", "../a")
 NO_PERCENTAGES = ("", "0", "101", "050", "5.5", "50%", "-1", "\N{ARABIC-INDIC DIGIT FIVE}", "1e1")
-MAIN = ContainerRequest(ContainerName("main"), ContainerKind.APP, 1, 1024, 10)
-
-
-def test_admission_refuses_the_policy_as_any_unknown_value() -> None:
-    """Remove this test with the commit that offers `space`."""
-    container = {"name": "main", "resources": {"limits": {names.GPU_MEM: "1024"}}}
-    pod = {"metadata": {"annotations": POLICY}, "spec": {"containers": [container]}}
-    (problem,) = request.parse(pod).problems
-    assert str(problem).endswith('"space" must be one of fixed, burst, best-effort')
 
 
 @pytest.mark.parametrize(
     ("annotations", "group", "percentage"),
     [
         ({}, SpaceGroup(TEAM, ""), None),
-        ({space.SPACE_GROUP: "models"}, SpaceGroup(TEAM, "models"), None),
-        ({space.SPACE_GROUP: "shared/models"}, SpaceGroup(NO_NAMESPACE, "models"), None),
-        ({space.SM_PERCENTAGE: "50"}, SpaceGroup(TEAM, ""), 50),
-        ({space.SM_PERCENTAGE: "100"}, SpaceGroup(TEAM, ""), 100),
+        ({names.SPACE_GROUP: "models"}, SpaceGroup(TEAM, "models"), None),
+        ({names.SPACE_GROUP: "shared/models"}, SpaceGroup(NO_NAMESPACE, "models"), None),
+        ({names.SM_PERCENTAGE: "50"}, SpaceGroup(TEAM, ""), 50),
+        ({names.SM_PERCENTAGE: "100"}, SpaceGroup(TEAM, ""), 100),
     ],
 )
 def test_a_pods_annotations_name_its_group_and_cap(
@@ -50,8 +39,8 @@ def test_a_pods_annotations_name_its_group_and_cap(
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        *((space.SPACE_GROUP, bad, "must be a DNS label") for bad in NO_NAMES),
-        *((space.SM_PERCENTAGE, bad, "1 to 100") for bad in NO_PERCENTAGES),
+        *((names.SPACE_GROUP, bad, "must be a DNS label") for bad in NO_NAMES),
+        *((names.SM_PERCENTAGE, bad, "1 to 100") for bad in NO_PERCENTAGES),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_the_name_of_its_annotation(name: str, value: str, why: str) -> None:
@@ -63,7 +52,7 @@ def test_what_cannot_be_read_is_refused_by_the_name_of_its_annotation(name: str,
 
 @pytest.mark.parametrize("policy", [{}, {names.COMPUTE_POLICY: "burst"}])
 def test_group_and_cap_need_the_policy(policy: dict[str, str]) -> None:
-    options, problems = space.parse(TEAM, policy | {space.SPACE_GROUP: "a", space.SM_PERCENTAGE: "7"})
+    options, problems = space.parse(TEAM, policy | {names.SPACE_GROUP: "a", names.SM_PERCENTAGE: "7"})
     assert options is None
     assert [problem.why for problem in problems] == [f"needs {names.COMPUTE_POLICY}: space too"] * 2
     assert space.parse(TEAM, policy) == (None, [])
@@ -71,26 +60,25 @@ def test_group_and_cap_need_the_policy(policy: dict[str, str]) -> None:
 
 @given(st.text(), st.text())
 def test_any_text_is_read_or_refused(group: str, percentage: str) -> None:
-    options, problems = space.parse(TEAM, POLICY | {space.SPACE_GROUP: group, space.SM_PERCENTAGE: percentage})
+    options, problems = space.parse(TEAM, POLICY | {names.SPACE_GROUP: group, names.SM_PERCENTAGE: percentage})
     assert (options is None) == bool(problems)
 
 
 @given(LABELS, LABELS, LABELS)
 def test_no_name_leads_into_another_namespaces_group(namespace: str, name: str, other: str) -> None:
-    options, _ = space.parse(Namespace(namespace), POLICY | {space.SPACE_GROUP: name})
+    options, _ = space.parse(Namespace(namespace), POLICY | {names.SPACE_GROUP: name})
     assert options is not None
     assert options.group.namespace == namespace
-    theirs, _ = space.parse(Namespace(other), POLICY | {space.SPACE_GROUP: name})
+    theirs, _ = space.parse(Namespace(other), POLICY | {names.SPACE_GROUP: name})
     assert theirs is not None
     assert (options.group == theirs.group) == (namespace == other)
 
 
-@given(LABELS, LABELS | st.none())
-def test_a_group_of_the_cluster_needs_the_label_of_the_namespace(name: str, allowed: str | None) -> None:
-    options, _ = space.parse(TEAM, POLICY | {space.SPACE_GROUP: f"shared/{name}"})
-    assert options is not None
-    assert space.may_use_shared(options.group, allowed) == (allowed == name)
-    assert space.may_use_shared(SpaceGroup(TEAM, name), allowed)
+@given(LABELS, LABELS)
+def test_a_group_of_the_cluster_is_the_same_one_in_every_namespace(name: str, other: str) -> None:
+    wished, _ = space.wish(POLICY | {names.SPACE_GROUP: f"shared/{name}"})
+    assert wished is not None
+    assert wished.group(TEAM) == wished.group(Namespace(other)) != SpaceGroup(TEAM, name)
 
 
 @given(GROUPS, GROUPS)
@@ -104,23 +92,57 @@ def test_groups_that_differ_have_different_names_everywhere(one: SpaceGroup, two
     assert len(one.fingerprint) == space.FINGERPRINT_SIZE
 
 
+def asked(*containers: dict[str, str], **annotations: str) -> request.Parsed:
+    listed = [{"name": f"c{i}", "resources": {"limits": limits}} for i, limits in enumerate(containers)]
+    metadata = {"annotations": POLICY | {f"{names.DOMAIN}/{key}": value for key, value in annotations.items()}}
+    return request.parse({"metadata": metadata, "spec": {"containers": listed}})
+
+
+SHARE = {names.GPU_MEM: "1024", names.GPU_CORES: "10"}
+
+
+def test_a_pod_in_space_is_read_with_its_wish_and_counts_its_cores() -> None:
+    parsed = asked(SHARE, SHARE)
+    assert parsed.problems == ()
+    assert parsed.request is not None
+    options = parsed.request.options
+    assert (options.space, options.compute_policy_name) == (SpaceWish(), "space")
+    assert options.selector.in_space
+    assert [parsed.request.counted_cores(container) for container in parsed.request.containers] == [10, 10]
+
+
 @pytest.mark.parametrize(
-    ("container", "why"),
+    ("containers", "annotations", "field", "why"),
     [
-        (MAIN, None),
-        (ContainerRequest(ContainerName("main"), ContainerKind.APP, 2, 1024, 10), "2 GPUs in container main"),
-        (ContainerRequest(ContainerName("main"), ContainerKind.APP, 1, whole=True), "whole cards in container main"),
+        (
+            [SHARE, {**SHARE, names.GPU: "2"}],
+            {},
+            names.COMPUTE_POLICY,
+            "cannot be combined with 2 GPUs in container c1",
+        ),
+        ([{names.GPU: "1"}], {}, names.COMPUTE_POLICY, "cannot be combined with whole cards in container c0"),
+        ([SHARE], {"memory-policy": "spill"}, names.MEMORY_POLICY, "cannot be combined with vgpu.io/compute-policy"),
+        ([SHARE], {"space-group": "a/b"}, names.SPACE_GROUP, "must be a DNS label"),
+        ([SHARE], {"sm-percentage": "0"}, names.SM_PERCENTAGE, "1 to 100"),
+        (
+            [SHARE],
+            {"compute-policy": "burst", "space-group": "a"},
+            names.SPACE_GROUP,
+            "needs vgpu.io/compute-policy: space",
+        ),
+        ([SHARE], {"compute-policy": "spaces"}, names.COMPUTE_POLICY, "one of fixed, burst, best-effort, space"),
     ],
 )
-def test_a_member_is_on_one_shared_card(container: ContainerRequest, why: str | None) -> None:
-    problems = list(space.conflicts([container, MAIN], None))
-    assert [why in problem.why for problem in problems if why] == ([True] if why else [])
+def test_what_does_not_go_with_the_policy_is_refused_by_its_field(
+    containers: list[dict[str, str]], annotations: dict[str, str], field: str, why: str
+) -> None:
+    (problem,) = asked(*containers, **annotations).problems
+    assert problem.field == f"metadata.annotations[{field}]"
+    assert why in str(problem)
 
 
-def test_memory_that_moves_to_the_host_is_refused() -> None:
-    (problem,) = space.conflicts([MAIN], MemoryPolicy.SPILL)
-    assert problem.field == f"metadata.annotations[{names.MEMORY_POLICY}]"
-    assert not list(space.conflicts([MAIN], MemoryPolicy.REFUSE))
+def test_memory_that_is_refused_when_the_card_is_full_goes_with_the_policy() -> None:
+    assert asked(SHARE, **{"memory-policy": "refuse"}).problems == ()
 
 
 @given(st.lists(st.integers(0, 100), max_size=60))

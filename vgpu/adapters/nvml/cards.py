@@ -18,6 +18,7 @@ from vgpu.domain.quantity import MIB
 HOST_RESERVE_BYTES: Final = 4096 * MIB
 
 # EXCLUSIVE_THREAD is what old drivers call EXCLUSIVE_PROCESS.
+_VOLTA: Final = (7, 0)  # whose MPS servers isolate the memory of clients, and serve several users
 _ONE_PROCESS: Final = (pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS, pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD)
 
 
@@ -41,6 +42,7 @@ def read(index: int, handle: Any) -> Gpu:
         nvlink_peers=(),
         unified=own_bytes is None,
         exclusive_process=compute_mode(handle) in _ONE_PROCESS,
+        serves_space=_compute_capability(handle) >= _VOLTA,
     )
     mig = ask(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0], pynvml.NVML_DEVICE_MIG_DISABLE)
     minor = ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle)), index)
@@ -50,6 +52,11 @@ def read(index: int, handle: Any) -> Gpu:
 def with_peers(gpu: Gpu, peers: tuple[CardUuid, ...]) -> Gpu:
     """Return the card with the UUIDs of those that NVLink joins to it."""
     return replace(gpu, card=replace(gpu.card, nvlink_peers=peers))
+
+
+def _compute_capability(handle: Any) -> tuple[int, int]:
+    """Return the card's compute capability; 0.0 where it does not tell."""
+    return ask(lambda: tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)), (0, 0))
 
 
 def compute_mode(handle: Any) -> int:

@@ -89,6 +89,11 @@ class Nvml:
         """
         return self._questions.of_gpus("processes", {gpu: partial(use.processes, gpu) for gpu in gpus})
 
+    def mps_clients(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, frozenset[int]]:
+        """Return the processes of each card that are clients of MPS servers; cards that do not tell are left out."""
+        found = self._questions.of_gpus("mps_clients", {gpu: partial(use.mps_clients, gpu) for gpu in gpus})
+        return {gpu: clients for gpu, clients in found.items() if clients is not None}
+
     def readings(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, Reading]:
         """Return what each card's sensors say; cards that do not answer are left out."""
         return self._questions.of_gpus("readings", {gpu: partial(use.reading, gpu) for gpu in gpus})

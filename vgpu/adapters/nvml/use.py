@@ -24,6 +24,13 @@ def processes(gpu: CardUuid) -> dict[int, int | None]:
     return found
 
 
+def mps_clients(gpu: CardUuid) -> frozenset[int] | None:
+    """Ask for the processes that are clients of MPS servers; None where the card or the driver does not tell."""
+    handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+    listed = told(partial(_newest_form, "MPSComputeRunningProcesses", handle))
+    return None if listed is None else frozenset(int(process.pid) for process in listed)
+
+
 def reading(gpu: CardUuid) -> Reading:
     """Ask for what the card's sensors and counters say."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)

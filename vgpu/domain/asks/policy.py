@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from vgpu.domain import names
+from vgpu.domain.asks import space
+from vgpu.domain.asks.space import SpaceWish
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import CardUuid
@@ -71,7 +73,8 @@ class CardSelector:
     """Which cards a pod accepts. Empty collections accept every card.
 
     `beside` are the UUIDs of cards with pods on them that the pod must be beside (None: anywhere), `apart` those with
-    pods that must not be beside it. They follow from what is on the cards, so they change (ADR 72).
+    pods that must not be beside it. `full_groups` are those on which the pod's group in space has no room for it. They
+    follow from what is on the cards, so they change (ADR 72). `in_space`: only cards that serve groups in space.
 
     A model matches where the text is contained in the card's model, ignoring case: `H100` matches
     `NVIDIA H100 80GB HBM3`.
@@ -83,6 +86,8 @@ class CardSelector:
     avoid_uuids: frozenset[CardUuid] = frozenset()
     beside: frozenset[CardUuid] | None = None
     apart: frozenset[CardUuid] = frozenset()
+    full_groups: frozenset[CardUuid] = frozenset()
+    in_space: bool = False
 
     def refusal(self, card: Card) -> Reason | None:
         """Return why this card is not accepted, or None where it is."""
@@ -90,18 +95,20 @@ class CardSelector:
             return Reason.GPU_MODEL_MISMATCH
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return Reason.GPU_UUID_MISMATCH
-        return None
+        return Reason.CARD_WITHOUT_SPACE if self.in_space and not card.serves_space else None
 
     def neighbour_refusal(self, card: Card) -> Reason | None:
         """Return why the pods on a card rule it out, or None where they do not."""
         if self.beside is not None and card.uuid not in self.beside:
             return Reason.CARD_AFFINITY
-        return Reason.CARD_ANTI_AFFINITY if card.uuid in self.apart else None
+        if card.uuid in self.apart:
+            return Reason.CARD_ANTI_AFFINITY
+        return Reason.CARD_SPACE_GROUP_FULL if card.uuid in self.full_groups else None
 
     @property
     def named_uuids(self) -> frozenset[CardUuid]:
         """The cards that are judged otherwise than cards like them."""
-        return self.use_uuids | self.avoid_uuids | self.apart | (self.beside or frozenset())
+        return self.use_uuids | self.avoid_uuids | self.apart | self.full_groups | (self.beside or frozenset())
 
 
 @lru_cache(maxsize=1 << 12)  # a cluster has few models, and a request is judged on each of its cards
@@ -113,7 +120,10 @@ def _accepts_model(model: str, use: tuple[str, ...], avoid: tuple[str, ...]) -> 
 
 @dataclass(frozen=True, slots=True)
 class PodOptions:
-    """Everything that a pod can set by annotation; None leaves the choice to the cluster's defaults."""
+    """Everything that a pod can set by annotation; None leaves the choice to the cluster's defaults.
+
+    The compute policy of a pod in space (`space`) is `burst`: what its processes have outside of their group.
+    """
 
     node_policy: PackingPolicy | None = None
     gpu_policy: PackingPolicy | None = None
@@ -126,11 +136,17 @@ class PodOptions:
     anti_affinity: Labels = frozenset()
     preferred_affinity: Labels = frozenset()
     preferred_anti_affinity: Labels = frozenset()
+    space: SpaceWish | None = None
+
+    @property
+    def compute_policy_name(self) -> str:
+        """The compute policy as the pod names it; empty where it names none."""
+        return space.SPACE if self.space else self.compute_policy or ""
 
     @property
     def prefers_neighbours(self) -> bool:
         """Whether the pod prefers cards by the pods on them."""
-        return bool(self.preferred_affinity or self.preferred_anti_affinity)
+        return bool(self.preferred_affinity or self.preferred_anti_affinity or self.space)
 
 
 NO_OPTIONS: Final = PodOptions()
@@ -141,12 +157,12 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
     """Read a pod's annotations; each one that cannot be read is a problem, and its option has the default."""
     if _BY_USERS.isdisjoint(annotations):
         return NO_OPTIONS, []
-    problems: list[Problem] = []
+    wished, problems = space.wish(annotations)
     options = PodOptions(
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
         gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
         rack_policy=_choice(RackPolicy, names.RACK_POLICY, annotations, problems),
-        compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
+        compute_policy=_compute_policy(annotations, problems),
         memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
         selector=CardSelector(
@@ -154,11 +170,13 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
             avoid_models=_models(names.AVOID_GPU_MODEL, annotations, problems),
             use_uuids=_uuids(names.USE_GPU_UUID, annotations, problems),
             avoid_uuids=_uuids(names.AVOID_GPU_UUID, annotations, problems),
+            in_space=wished is not None,
         ),
         affinity=_labels(names.GPU_AFFINITY, annotations, problems),
         anti_affinity=_labels(names.GPU_ANTI_AFFINITY, annotations, problems),
         preferred_affinity=_labels(names.PREFERRED_GPU_AFFINITY, annotations, problems),
         preferred_anti_affinity=_labels(names.PREFERRED_GPU_ANTI_AFFINITY, annotations, problems),
+        space=wished,
     )
     return options, problems
 
@@ -167,14 +185,23 @@ def _field(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _choice(kind: type[E], name: str, annotations: Mapping[str, str], problems: list[Problem]) -> E | None:
+def _choice(
+    kind: type[E], name: str, annotations: Mapping[str, str], problems: list[Problem], others: tuple[str, ...] = ()
+) -> E | None:
+    """Read a value; `others` are values of the annotation that are read elsewhere."""
     value = annotations.get(name)
     if value is None:
         return None
     if value not in set(kind):
-        problems.append(Problem(_field(name), value, f"must be one of {', '.join(kind)}"))
+        problems.append(Problem(_field(name), value, f"must be one of {', '.join((*kind, *others))}"))
         return None
     return kind(value)
+
+
+def _compute_policy(annotations: Mapping[str, str], problems: list[Problem]) -> ComputePolicy | None:
+    if annotations.get(names.COMPUTE_POLICY) == space.SPACE:
+        return ComputePolicy.BURST
+    return _choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems, (space.SPACE,))
 
 
 def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:

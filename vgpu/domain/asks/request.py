@@ -11,9 +11,9 @@ from enum import StrEnum
 from itertools import islice
 
 from vgpu.domain import names, quantity, slices, suggestion
-from vgpu.domain.asks import gang, policy
+from vgpu.domain.asks import gang, policy, space
 from vgpu.domain.asks.gang import Gang
-from vgpu.domain.asks.policy import ComputePolicy, PodOptions
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy, PodOptions
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
@@ -169,6 +169,7 @@ def parse(pod: Json) -> Parsed:
     request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
     problems += _policy_problems(request)
+    problems += _space_problems(request)
     return Parsed(request, tuple(problems), member)
 
 
@@ -285,6 +286,20 @@ def _policy_problems(request: PodRequest) -> Iterator[Problem]:
     if request.options.compute_policy is ComputePolicy.FIXED and not is_limited:
         why = f"limits the time to a share; write {names.GPU_CORES} too, in percent"
         yield Problem(f"metadata.annotations[{names.COMPUTE_POLICY}]", ComputePolicy.FIXED, why)
+
+
+def _space_problems(request: PodRequest) -> Iterator[Problem]:
+    """Yield what does not go with the compute policy `space`."""
+    if request.options.space is None:
+        return
+    for container in request.containers:
+        asked = "whole cards" if container.whole else f"{container.gpus} GPUs"
+        if container.whole or container.gpus > 1:
+            why = f"cannot be combined with {asked} in container {container.name}: a group is on one shared card"
+            yield Problem(f"metadata.annotations[{names.COMPUTE_POLICY}]", space.SPACE, why)
+    if request.options.memory_policy is MemoryPolicy.SPILL:
+        why = f"cannot be combined with {names.COMPUTE_POLICY}: {space.SPACE}: its memory does not move to the host"
+        yield Problem(f"metadata.annotations[{names.MEMORY_POLICY}]", MemoryPolicy.SPILL, why)
 
 
 def _anchor_problems(request: PodRequest) -> Iterator[Problem]:

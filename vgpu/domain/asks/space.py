@@ -1,24 +1,17 @@
-"""Groups in space: which containers of a card are to run at the same moment, under one MPS server (ADR 174). Pure.
-
-Not offered yet: admission refuses the policy `space`, and reads these annotations nowhere.
-"""
+"""Groups in space: which containers of a card are to run at the same moment, under one MPS server (ADR 174). Pure."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from vgpu.domain import names, object_names
-from vgpu.domain.asks.policy import MemoryPolicy
-from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 from vgpu.domain.problem import Problem
 from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
 
 SPACE: Final = "space"  # the compute policy
-SPACE_GROUP: Final = f"{names.DOMAIN}/space-group"
-SM_PERCENTAGE: Final = f"{names.DOMAIN}/sm-percentage"
 MAX_CLIENTS: Final = 48  # processes that one MPS server serves, Volta to Hopper; placement counts containers
 SHARED: Final = "shared/"  # before the name of a group of the whole cluster
 FINGERPRINT_SIZE: Final = 16  # bytes
@@ -54,8 +47,27 @@ class SpaceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceWish:
+    """What a pod with the policy `space` says, whatever its namespace is.
+
+    Attributes:
+        name: the name of the group; empty for the one that a namespace has without naming one.
+        is_shared: whether it is a group of the whole cluster.
+        sm_percentage: percent of a card's multiprocessors that each container may use at most; None: no cap.
+    """
+
+    name: str = ""
+    is_shared: bool = False
+    sm_percentage: int | None = None
+
+    def group(self, namespace: Namespace) -> SpaceGroup:
+        """Return the group that is meant by a pod of this namespace."""
+        return SpaceGroup(NO_NAMESPACE if self.is_shared else namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class SpaceOptions:
-    """What a pod with the policy `space` says.
+    """What a pod of a namespace says with the policy `space`.
 
     Attributes:
         group: the pod's group.
@@ -66,35 +78,26 @@ class SpaceOptions:
     sm_percentage: int | None = None
 
 
-def parse(namespace: Namespace, annotations: Mapping[str, str]) -> tuple[SpaceOptions | None, list[Problem]]:
+def wish(annotations: Mapping[str, str]) -> tuple[SpaceWish | None, list[Problem]]:
     """Read a pod's annotations: None where its policy is another one, or where they cannot be read."""
     if annotations.get(names.COMPUTE_POLICY) != SPACE:
         return None, [
             Problem(_field(name), annotations[name], f"needs {names.COMPUTE_POLICY}: {SPACE} too")
-            for name in (SPACE_GROUP, SM_PERCENTAGE)
+            for name in (names.SPACE_GROUP, names.SM_PERCENTAGE)
             if name in annotations
         ]
     problems: list[Problem] = []
-    group = _group(namespace, annotations.get(SPACE_GROUP), problems)
-    percentage = _percentage(annotations.get(SM_PERCENTAGE), problems)
-    return None if problems or group is None else SpaceOptions(group, percentage), problems
+    value = annotations.get(names.SPACE_GROUP)
+    name = _group_name(value, problems)
+    percentage = _percentage(annotations.get(names.SM_PERCENTAGE), problems)
+    is_shared = value is not None and value.startswith(SHARED)
+    return None if problems else SpaceWish(name, is_shared, percentage), problems
 
 
-def conflicts(containers: Iterable[ContainerRequest], memory_policy: MemoryPolicy | None) -> Iterator[Problem]:
-    """Yield what of a pod's request does not go with the policy `space`."""
-    for container in containers:
-        asked = "whole cards" if container.whole else f"{container.gpus} GPUs"
-        if container.whole or container.gpus > 1:
-            why = f"cannot be combined with {asked} in container {container.name}: a group is on one shared card"
-            yield Problem(_field(names.COMPUTE_POLICY), SPACE, why)
-    if memory_policy is MemoryPolicy.SPILL:
-        why = f"cannot be combined with {names.COMPUTE_POLICY}: {SPACE}: MPS serves no memory that moves to the host"
-        yield Problem(_field(names.MEMORY_POLICY), memory_policy, why)
-
-
-def may_use_shared(group: SpaceGroup, allowed: str | None) -> bool:
-    """Whether a pod may be in the group: `allowed` is the name in its namespace's label, None where it has none."""
-    return bool(group.namespace) or group.name == allowed
+def parse(namespace: Namespace, annotations: Mapping[str, str]) -> tuple[SpaceOptions | None, list[Problem]]:
+    """Read the annotations of a pod of this namespace, as `wish` does."""
+    wished, problems = wish(annotations)
+    return SpaceOptions(wished.group(namespace), wished.sm_percentage) if wished else None, problems
 
 
 def guarantee(cores_of_members: Iterable[int]) -> int:
@@ -121,15 +124,14 @@ def _field(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _group(namespace: Namespace, value: str | None, problems: list[Problem]) -> SpaceGroup | None:
+def _group_name(value: str | None, problems: list[Problem]) -> str:
     if value is None:
-        return SpaceGroup(namespace, "")
+        return ""
     name = value.removeprefix(SHARED)
-    if object_names.is_label(name):
-        return SpaceGroup(NO_NAMESPACE if value.startswith(SHARED) else namespace, name)
-    why = f"must be a DNS label of at most 63 characters, such as models, or {SHARED}NAME"
-    problems.append(Problem(_field(SPACE_GROUP), value, why))
-    return None
+    if not object_names.is_label(name):
+        why = f"must be a DNS label of at most 63 characters, such as models, or {SHARED}NAME"
+        problems.append(Problem(_field(names.SPACE_GROUP), value, why))
+    return name
 
 
 def _percentage(value: str | None, problems: list[Problem]) -> int | None:
@@ -138,5 +140,5 @@ def _percentage(value: str | None, problems: list[Problem]) -> int | None:
     if _PERCENT.fullmatch(value) and int(value) <= WHOLE_PERCENT:
         return int(value)
     why = f"must be a whole number of percent of a card's multiprocessors, 1 to {WHOLE_PERCENT}"
-    problems.append(Problem(_field(SM_PERCENTAGE), value, why))
+    problems.append(Problem(_field(names.SM_PERCENTAGE), value, why))
     return None

@@ -26,6 +26,7 @@ def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
         "migEnabled": mig_enabled,
         "unified": card.unified,
         "exclusiveProcess": card.exclusive_process,
+        "servesSpace": card.serves_space,
     }
 
 
@@ -87,6 +88,7 @@ def _card(seen: Json, wanted: Json) -> Card:
         held_whole=bool(seen.get("heldWhole")),
         unified=bool(seen.get("unified")),
         exclusive_process=bool(seen.get("exclusiveProcess")),
+        serves_space=bool(seen.get("servesSpace")),
     )
 
 

@@ -44,6 +44,7 @@ class Card:
             that.
         exclusive_process: the driver lets one process use the card at a time (`nvidia-smi -c EXCLUSIVE_PROCESS`), so
             that it is given out whole only.
+        serves_space: a group in space can be on the card: it is Volta or later, and an MPS supervisor runs on the node.
         counts_on: the node on which the card counts, where that is not the node that reports it: another GPUNode
             reports its UUID too (`ownership`). It is closed here, and part of no total.
     """
@@ -64,6 +65,7 @@ class Card:
     held_whole: bool = False
     unified: bool = False
     exclusive_process: bool = False
+    serves_space: bool = False
     counts_on: NodeName = NO_NODE
 
     def slices(self, slice_mib: int) -> int:

@@ -20,10 +20,12 @@ class Reason(StrEnum):
     CARD_KEPT_FOR_GANG = "CardKeptForGang"
     CARD_AFFINITY = "CardAffinity"
     CARD_ANTI_AFFINITY = "CardAntiAffinity"
+    CARD_SPACE_GROUP_FULL = "CardSpaceGroupFull"
     CARD_CORDONED = "CardCordoned"
     CARD_UNHEALTHY = "CardUnhealthy"
     CARD_EXCLUSIVE = "CardExclusive"
     CARD_MODE_UNSUPPORTED = "CardModeUnsupported"
+    CARD_WITHOUT_SPACE = "CardWithoutSpace"
     CARD_TOO_SMALL = "CardTooSmall"
     GPU_MODEL_MISMATCH = "GpuModelMismatch"
     GPU_UUID_MISMATCH = "GpuUuidMismatch"
@@ -61,10 +63,12 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_KEPT_FOR_GANG: "the cards are kept free for a gang that has waited for long",
     Reason.CARD_AFFINITY: "no card has the pods on it that the pod must be beside",
     Reason.CARD_ANTI_AFFINITY: "the cards have pods on them that must not be beside the pod",
+    Reason.CARD_SPACE_GROUP_FULL: "the pod's group in space has as many containers on the cards as MPS serves",
     Reason.CARD_CORDONED: "the cards are cordoned",
     Reason.CARD_UNHEALTHY: "the cards are unhealthy",
     Reason.CARD_EXCLUSIVE: "the cards are given out as a whole only",
     Reason.CARD_MODE_UNSUPPORTED: "the cards are in a mode that is not supported",
+    Reason.CARD_WITHOUT_SPACE: "no MPS daemons for groups in space: no vgpu-space runs there, or the cards are too old",
     Reason.CARD_TOO_SMALL: "the cards are smaller than the request",
     Reason.GPU_MODEL_MISMATCH: "no card of the model asked for",
     Reason.GPU_UUID_MISMATCH: "no card with the UUID asked for",
@@ -100,10 +104,12 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
     Reason.CARD_KEPT_FOR_GANG: "kept free for a gang that has waited for long",
     Reason.CARD_AFFINITY: "no pod on it has the labels of the pod's gpu-affinity",
     Reason.CARD_ANTI_AFFINITY: "a gpu-anti-affinity, of the pod or of a pod on it, keeps them apart",
+    Reason.CARD_SPACE_GROUP_FULL: "the pod's group in space has as many containers on it as MPS serves, 48",
     Reason.CARD_CORDONED: "an administrator has cordoned it",
     Reason.CARD_UNHEALTHY: "unhealthy",
     Reason.CARD_EXCLUSIVE: "given out as a whole only",
     Reason.CARD_MODE_UNSUPPORTED: "in a mode that is not supported",
+    Reason.CARD_WITHOUT_SPACE: "serves no groups in space: no vgpu-space runs on the node, or the card is before Volta",
     Reason.CARD_TOO_SMALL: "smaller than the request",
     Reason.GPU_MODEL_MISMATCH: "not of a model that the pod accepts",
     Reason.GPU_UUID_MISMATCH: "not one of the cards that the pod accepts",
@@ -128,6 +134,7 @@ UNRESOLVABLE: Final = NEVER | frozenset(
         Reason.CARD_KEPT_FOR_GANG,  # against pods of higher priority nothing is kept
         Reason.CARD_CORDONED,
         Reason.CARD_UNHEALTHY,
+        Reason.CARD_WITHOUT_SPACE,
         Reason.PLUGIN_AWAY,
         Reason.SLICE_SIZE_MISMATCH,
         Reason.NOT_ADMITTED,

@@ -42,6 +42,7 @@ class InventoryState:
         cores: percent of each card's time that is guaranteed to containers, by UUID.
         named: the cards that the spec of the GPUNode names.
         cordoned: those that it cordons, each with the time since when, as RFC 3339.
+        is_supervised: whether the supervisor of MPS daemons runs, for groups in space.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -50,6 +51,7 @@ class InventoryState:
     cores: Mapping[str, int] = field(default_factory=dict)
     named: frozenset[CardUuid] = frozenset()
     cordoned: Mapping[CardUuid, str] = field(default_factory=dict)
+    is_supervised: bool = False
 
     @property
     def unknown(self) -> list[str]:
@@ -89,6 +91,10 @@ class Inventory:
     def set_spec(self, named: frozenset[CardUuid], cordoned: Mapping[CardUuid, str]) -> None:
         """Take the cards that the spec of the GPUNode names, and since when it cordons those that it cordons."""
         self._update(replace(self.state, named=named, cordoned=cordoned))
+
+    def set_supervised(self, is_supervised: bool) -> None:
+        """Take whether the supervisor of MPS daemons runs."""
+        self._update(replace(self.state, is_supervised=is_supervised))
 
     def node(self) -> Node:
         """Return the cards as the domain's node; its name does not matter here and is empty."""

@@ -93,8 +93,7 @@ class BoundPod:
         is_synthetic: whether the pod's kernels are a load for tests, and no use.
         idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
-        space: the pod's group in space and its cap, None under another policy. Until groups are offered, `parsed` has a
-            problem for the policy, so the pod is refused.
+        space: the pod's group in space and its cap, None under another policy.
         order: in which the pods first came into the watch.
     """
 

@@ -6,7 +6,6 @@ A container that is proven gets its limits. Any other is refused, so that no con
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from vgpu.domain.asks import space
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.asks.space import SpaceOptions
@@ -54,15 +53,6 @@ def covered_files(pod: BoundPod, containers: Collection[ContainerName]) -> Conta
     if not found:
         return None
     return ContainerRefusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
-
-
-def space_conflict(pod: BoundPod) -> ContainerRefusal | None:
-    """Return why the containers of a pod in a group in space cannot be members of it, or None where they can."""
-    request = pod.parsed.request
-    if pod.space is None or request is None:
-        return None
-    found = [str(problem) for problem in space.conflicts(request.containers, request.options.memory_policy)]
-    return ContainerRefusal(NodeReason.SPACE_NOT_POSSIBLE, "; ".join(found)) if found else None
 
 
 def limits_for(

@@ -19,7 +19,6 @@ class NodeReason(StrEnum):
     FILES_FAILED = "FilesFailed"
     FILES_COVERED = "FilesCovered"
     MIG_ENABLED = "MIGEnabled"
-    SPACE_NOT_POSSIBLE = "SpaceNotPossible"
     SPACE_NOT_READY = "SpaceNotReady"
 
 

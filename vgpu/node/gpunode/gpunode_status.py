@@ -18,6 +18,7 @@ CARDS_HEALTHY: Final = "CardsHealthy"
 NO_CONFLICTS: Final = "NoConflicts"
 SETTINGS_KNOWN: Final = "SettingsKnown"
 ARBITER_RUNS: Final = "ArbiterRuns"
+SPACE_JOINED: Final = "SpaceJoined"
 _MAX_MESSAGE: Final = 512
 
 
@@ -113,6 +114,21 @@ def arbiter_condition(is_running: bool | None) -> tuple[NodeCondition, ...]:
     return (NodeCondition(ARBITER_RUNS, is_running, "Running" if is_running else "ArbiterDown", message),)
 
 
+def space_condition(outside: Mapping[Any, int], *, is_supervised: bool) -> tuple[NodeCondition, ...]:
+    """Return the condition about members of groups in space; none where the node has no supervisor and no members.
+
+    `outside`: how many processes of each member, a container, are no clients of its group's MPS server.
+    """
+    if not outside and not is_supervised:
+        return ()
+    containers, processes = sum(map(bool, outside.values())), sum(outside.values())
+    message = f"{processes} processes of {containers} containers are no clients of their groups' MPS servers"
+    if not processes:
+        message = "every process of a group in space is a client of its group's MPS server"
+    reason = "ProcessesOutside" if processes else "NoProcessOutside"
+    return (NodeCondition(SPACE_JOINED, not processes, reason, message),)
+
+
 def stamped(
     conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime
 ) -> list[JsonObject]:
@@ -152,4 +168,5 @@ def _with_state(card: Card, state: InventoryState) -> Card:
         held_whole=card.uuid in state.held.cards,
         cordoned=card.uuid in state.cordoned,
         cordoned_since=state.cordoned.get(card.uuid, ""),
+        serves_space=card.serves_space and state.is_supervised,
     )

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, HostProcess
@@ -20,11 +20,14 @@ from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, kubelet_uid_of_scheduled
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode.gpunode_status import NodeCondition
-from vgpu.node.processes import cgroup_path, finding_reports, share_files, uninvited, unlimited
+from vgpu.node.processes import cgroup_path, finding_reports, share_files, space_clients, uninvited, unlimited
 from vgpu.node.processes.findings import Key, ListedProcess, ProcessFinding
 from vgpu.node.processes.sightings import Sightings
 from vgpu.node.processes.uninvited import IsGroupServer, UseJudge
 from vgpu.node.processes.unlimited import Holder, ProcessGroup, Share
+
+if TYPE_CHECKING:
+    from vgpu.node.processes.space_clients import ProcessOnCard
 
 CONFIRM_S: Final = 1.0
 _NO_HOST_PID: Final = (
@@ -45,6 +48,9 @@ class ProcessDriver(Protocol):
 
     def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         """Return the processes of each card: pid, and bytes of memory; cards that do not answer are left out."""
+
+    def mps_clients(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, frozenset[int]]:
+        """Return the processes of each card that are clients of MPS servers; cards that do not tell are left out."""
 
 
 class Processes(Protocol):
@@ -103,10 +109,11 @@ class ProcessWatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one look has seen: the uses by card, for the cards that answered, and the shares."""
+    """What one look has seen: the uses by card, for the cards that answered, the shares, and the clients of MPS."""
 
     uses: Mapping[CardUuid, list[ListedProcess]] = field(default_factory=dict)
     shares: Mapping[Holder, Share] = field(default_factory=dict)
+    clients: Mapping[CardUuid, frozenset[int]] = field(default_factory=dict)
 
     @property
     def every(self) -> list[ListedProcess]:
@@ -116,7 +123,8 @@ class _Seen:
 class ProcessWatch:
     """The findings of one node. `on_change` may be set: it is called when they change.
 
-    `groups` are the processes of the containers as the last look has seen them.
+    `groups` are the processes of the containers as the last look has seen them, `outside_spaces` how many processes of
+    each member of a group in space are no clients of MPS, as two looks in succession have seen.
     """
 
     def __init__(
@@ -139,6 +147,8 @@ class ProcessWatch:
         self._silent: tuple[CardUuid, ...] | None = None
         self._is_blind = False
         self.groups: tuple[ProcessGroup, ...] = ()
+        self.outside_spaces: Mapping[Holder, int] = {}
+        self._outside_before: frozenset[ProcessOnCard] = frozenset()
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -152,7 +162,8 @@ class ProcessWatch:
         cards = [gpu.card.uuid for gpu in self._known.gpus() if not gpu.mig_enabled]
         self._is_blind = _has_own_pids(self._processes, self._own_pid)
         allocations = self._known.allocations()
-        seen = _Seen() if self._is_blind else await asyncio.to_thread(self._see, cards, allocations)
+        has_members = any(pod.space for pod in self._known.pods())
+        seen = _Seen() if self._is_blind else await asyncio.to_thread(self._see, cards, allocations, has_members)
         self._silent = tuple(card for card in cards if card not in seen.uses)
         is_open = await self._judge(seen)
         if (self.reports(), self.conditions()) != before:
@@ -187,7 +198,13 @@ class ProcessWatch:
         tolerance = self._rules.tolerance_bytes
         without_limits = dict(await asyncio.to_thread(unlimited.findings, seen.every, pods, seen.shares, tolerance))
         is_open = [self._take(self._uninvited, without_share), self._take(self._unlimited, without_limits)]
-        return any(is_open)
+        return any([*is_open, self._take_outside(seen.clients)])
+
+    def _take_outside(self, clients: Mapping[CardUuid, frozenset[int]]) -> bool:
+        """Count what two looks have seen; whether this one has seen more."""
+        before, self._outside_before = self._outside_before, space_clients.outside(self.groups, clients)
+        self.outside_spaces = space_clients.counted(self.groups, before & self._outside_before)
+        return bool(self._outside_before - before)
 
     def _take(self, sightings: Sightings, found: dict[Key, ProcessFinding]) -> bool:
         known = dict(sightings.confirmed)
@@ -197,16 +214,17 @@ class ProcessWatch:
         _log_changes(known, sightings.confirmed)
         return is_open
 
-    def _see(self, cards: list[CardUuid], allocations: Collection[Allocation]) -> _Seen:
+    def _see(self, cards: list[CardUuid], allocations: Collection[Allocation], has_members: bool) -> _Seen:
         """Ask NVML and /proc, and read the regions; may block for the time that NVML has to answer."""
         listed, shares = share_files.read_around(allocations, self._files, lambda: self._driver.processes(cards))
+        clients = self._driver.mps_clients(cards) if has_members else {}
         known = {pid: self._processes.process(pid) for pid in frozenset().union(*listed.values())}
         mapped = self._mapped(known, {kubelet_uid_of_scheduled(uid) for uid, _ in shares})
         uses = {
             card: [ListedProcess(card, pid, known[pid], used, mapped.get(pid)) for pid, used in pids.items()]
             for card, pids in listed.items()
         }
-        return _Seen(uses, shares)
+        return _Seen(uses, shares, clients)
 
     def _mapped(
         self, known: Mapping[int, HostProcess | None], pods: Collection[KubeletPodUid]

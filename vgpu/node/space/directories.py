@@ -4,6 +4,9 @@
 <space>/ready/<card>/<group>                  empty; the supervisor's: a daemon serves the group
 <space>/pipe/<card>/<group>/                  the daemon's pipe directory, mounted into the members
 <space>/log/<card>/<group>/                   the daemon's logs
+<space>/faults/<card>/<group>                  empty; the supervisor touches it when the group's server has faulted
+<space>/alive                                 empty; the supervisor touches it in each round, so a node whose file is
+                                              old has no supervisor
 
 `<group>` is `SpaceGroup.directory`. A pipe directory is never replaced, because containers have it mounted.
 
@@ -23,6 +26,9 @@ from vgpu.domain.identifiers import CardUuid
 
 _CARD: Final = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _GROUP: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
+ALIVE: Final = "alive"
+SUPERVISED_S: Final = 10.0  # for which a supervisor that runs may not have touched its file
+
 _SOCKET: Final = 107  # characters of a socket's path, at most
 _LONGEST_NAMES: Final = len("/pipe/GPU-01234567-89ab-cdef-0123-456789abcdef/0123456789abcdef/control_privileged")
 
@@ -57,6 +63,7 @@ class SpaceDirectories:
             raise StateUnusable(f"{space}: too long for sockets below it; use a shorter state directory")
         self._members, self._ready = space / "members", space / "ready"
         self._pipe, self._log = space / "pipe", space / "log"
+        self._alive, self._faults = space / ALIVE, space / "faults"
 
     def pipe(self, of: GroupOnCard) -> Path:
         """Return the pipe directory."""
@@ -117,6 +124,39 @@ class SpaceDirectories:
     def ready(self) -> frozenset[GroupOnCard]:
         """Return the groups that are said to be served."""
         return frozenset(_listed(self._ready))
+
+    def set_supervised(self, *, is_supervised: bool) -> None:
+        """Say whether a supervisor runs; one that does says it again within SUPERVISED_S."""
+        if is_supervised:
+            self._alive.parent.mkdir(parents=True, exist_ok=True)
+            self._alive.touch()
+        else:
+            self._alive.unlink(missing_ok=True)
+
+    def is_supervised(self, now: float) -> bool:
+        """Whether a supervisor runs; `now` is in seconds since 1970."""
+        try:
+            return now - self._alive.stat().st_mtime < SUPERVISED_S
+        except FileNotFoundError:
+            return False
+
+    def note_fault(self, of: GroupOnCard) -> None:
+        """Say that the group's server has faulted now."""
+        path = self._faults / str(of)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def forget_fault(self, of: GroupOnCard) -> None:
+        """Say nothing of faults of a group any more."""
+        (self._faults / str(of)).unlink(missing_ok=True)
+
+    def faults(self) -> dict[GroupOnCard, float]:
+        """Return when the server of each group has faulted last, in seconds since 1970."""
+        found: dict[GroupOnCard, float] = {}
+        for of in _listed(self._faults):
+            with contextlib.suppress(FileNotFoundError):
+                found[of] = (self._faults / str(of)).stat().st_mtime
+        return found
 
     def make(self, of: GroupOnCard) -> None:
         """Make the daemon's directories, unless they exist. Members of any user use the pipe directory."""

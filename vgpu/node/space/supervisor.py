@@ -58,10 +58,15 @@ class _Watched:
         """Whether the daemon is to be asked: in every round while it does not answer."""
         return not self.has_answered or now - self.asked_at >= QUESTIONS_S
 
-    def note(self, processes: Collection[MpsProcess], bad: Collection[MpsProcess], now: float) -> None:
-        """Take note of an answer: `bad` are faulted servers, or the daemons where none has answered."""
+    def note(self, processes: Collection[MpsProcess], bad: Collection[MpsProcess], now: float) -> bool:
+        """Take note of an answer: `bad` are faulted servers, or the daemons where none has answered.
+
+        Return whether a server has faulted since the last answer.
+        """
+        has_faulted = any(process.is_server and process not in self.since for process in bad)
         self.since = {process: self.since.get(process, now) for process in processes if process in bad}
         self.has_answered, self.asked_at = all(process.is_server for process in self.since), now
+        return has_faulted
 
     def stuck(self, now: float) -> frozenset[MpsProcess]:
         """Return the processes that have been so for too long."""
@@ -92,9 +97,13 @@ class Supervisor:
         """Look after the groups until cancelled; daemons go on then. Nothing counts as served at the beginning."""
         for of in self._directories.ready():
             self._directories.set_ready(of, is_ready=False)
-        while True:
-            await self.look()
-            await asyncio.sleep(ROUND_S)
+        try:
+            while True:
+                self._directories.set_supervised(is_supervised=True)
+                await self.look()
+                await asyncio.sleep(ROUND_S)
+        finally:
+            self._directories.set_supervised(is_supervised=False)
 
     async def look(self) -> None:
         """Carry out one round; a group whose files cannot be read or written is logged, and looked at again."""
@@ -122,12 +131,16 @@ class Supervisor:
 
     async def _look_after(self, of: GroupOnCard, processes: list[MpsProcess], *, is_wanted: bool) -> None:
         watched = self._watched[of]
-        if is_wanted and processes and watched.is_due(self._clock()):
-            watched.note(processes, await self._bad(of, processes), self._clock())
+        is_asked = is_wanted and processes and watched.is_due(self._clock())
+        if is_asked and watched.note(processes, await self._bad(of, processes), self._clock()):
+            log.warning("group %s: its server has faulted", of)
+            self._directories.note_fault(of)
         verdict = decision.judge(processes, watched.stuck(self._clock()), is_wanted=is_wanted)
         self._directories.set_ready(of, is_ready=verdict.is_served and watched.has_answered)
         if not is_wanted and self._directories.members(of):
             return  # since this round began; a member that comes later finds the group not ready, and waits
+        if not is_wanted:
+            self._directories.forget_fault(of)
         for process in verdict.kill:
             log.info("group %s: killing %s", of, process)
             process.kill(self._proc)

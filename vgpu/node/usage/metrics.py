@@ -4,7 +4,8 @@ A container writes its own region, so its figures are as good as the container; 
 the findings tell where they are wrong. There are 22 series for each container and card, 12 to 29 for a card, and up to
 11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
 
-A container with long kernels has two series more, three while one of them does not end. A container of a synthetic
+A container with long kernels has two series more, three while one of them does not end. A member of a group in space
+has one series more. A container of a synthetic
 load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in every series instead would
 begin all of them anew where the pod's label changes.
 """
@@ -68,6 +69,7 @@ class ContainerState:
         idle_ms: for how long the container has not used the card; None where that is unknown.
         is_synthetic: whether its kernels are a load for tests, and no use.
         endless_kernel_s: for how long a kernel of it has run that does not end; None where there is none.
+        outside_group: how many of its processes are no clients of its group's MPS server; None outside of groups.
     """
 
     holder: Holder
@@ -82,6 +84,7 @@ class ContainerState:
     idle_ms: int | None = None
     is_synthetic: bool = False
     endless_kernel_s: float | None = None
+    outside_group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,12 @@ CONTAINER_ROWS: Final = (
         "Time for which a kernel of the container has run that does not end, beside other containers; no value where "
         "there is none",
         lambda c: c.endless_kernel_s,
+    ),
+    _container(
+        "processes_outside_group",
+        _G,
+        "Processes of a member of a group in space that are no clients of the group's MPS server; of members only",
+        lambda c: c.outside_group,
     ),
     _container(
         "synthetic",

@@ -73,6 +73,7 @@ class NodeSources:
         refusals: number of containers that were refused at their start.
         slice_mib: MiB of a memory slice.
         servers: the MPS servers of groups in space.
+        outside_spaces: how many processes of each member of such a group are no clients of MPS, by NVML.
     """
 
     cards: Callable[[], InventoryState]
@@ -86,6 +87,7 @@ class NodeSources:
     refusals: Callable[[], int]
     slice_mib: int
     servers: GroupServers
+    outside_spaces: Callable[[], Mapping[ContainerKey, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class _Known:
     is_registered: bool
     refusals: int
     slice_mib: int
+    outside_spaces: Mapping[ContainerKey, int]
 
 
 class MetricsReader:
@@ -174,8 +177,13 @@ class MetricsReader:
         accounts = self._sample(known)
         readings = self._driver.readings([gpu.card.uuid for gpu in known.cards.gpus])
         synthetic = {pod.uid for pod in known.pods.values() if pod.is_synthetic}
+        outside = self.outside_group
         parts = [
-            replace(part, is_synthetic=part.holder.uid in synthetic)
+            replace(
+                part,
+                is_synthetic=part.holder.uid in synthetic,
+                outside_group=outside.get((part.holder.uid, part.holder.container)),
+            )
             for allocation in known.running.values()
             for part in self._containers(allocation, accounts[allocation.id], known)
         ]
@@ -207,6 +215,12 @@ class MetricsReader:
         """
         room = kernel_reports.MAX_REPORTED - len(self.kernel_reports())
         return space_reports.reports(self._outside, self._sources.pods(), room)
+
+    @property
+    def outside_group(self) -> Mapping[ContainerKey, int]:
+        """How many processes of each member of a group in space are no clients of its server; of members only."""
+        members = {pod.uid for pod in self._known.pods.values() if pod.space is not None}
+        return {key: count for key, count in self._outside.items() if key[0] in members}
 
     def usage(self) -> list[MeasuredUse]:
         """Return what the containers have used, for the history."""
@@ -240,7 +254,10 @@ class MetricsReader:
             self._time.forget(known.held.keys() - (self._reported - known.running.keys()))
             self._reported = known.running.keys()
             held = self._held(known, accounts)
-            self._outside = {key: accounts[allocation.id].outside_group for key, allocation in known.running.items()}
+            self._outside = {
+                key: max(accounts[allocation.id].outside_group, known.outside_spaces.get(key, 0))
+                for key, allocation in known.running.items()
+            }
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
             self._kernels.look(held, samples, owners, self._monotonic_ns())
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
@@ -357,6 +374,7 @@ def _known(sources: NodeSources) -> _Known:
         sources.is_registered(),
         sources.refusals(),
         sources.slice_mib,
+        sources.outside_spaces(),
     )
 
 

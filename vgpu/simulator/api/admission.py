@@ -49,6 +49,7 @@ class Webhooks:
             await _ask(hook, _review(operation, target, new, old), warn)
             if new is not None and hook["name"].endswith(f".{names.DOMAIN}"):
                 policies.check_priority(new, old, self._labels(target))
+                policies.check_space_group(new, old, self._labels(target))
         return new
 
     def _matching(

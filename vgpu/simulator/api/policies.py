@@ -1,13 +1,13 @@
-"""The one rule of `manifests/base/policies.yaml` that the webhook does not check too: which priority a pod may have.
+"""The rules of `manifests/base/policies.yaml` that the webhook does not check too: those about a namespace's labels.
 
-A real API server evaluates all ValidatingAdmissionPolicies; here they are no objects. The rule holds where vgpushare's
-webhook is installed.
+A real API server evaluates all ValidatingAdmissionPolicies; here they are no objects. The rules hold where
+vgpushare's webhook is installed.
 """
 
-from typing import Final
+from typing import Final, NoReturn
 
 from vgpu.domain import names
-from vgpu.domain.asks import manifest
+from vgpu.domain.asks import manifest, space
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import Json
 
@@ -26,6 +26,24 @@ def check_priority(new: Json, old: Json | None, namespace_labels: Json) -> None:
         f"metadata.annotations[{names.PRIORITY}] is above the namespace's limit of {most}; "
         f"an administrator raises it by the namespace's label {names.MAX_PRIORITY_LABEL}"
     )
+    _refuse(new, why)
+
+
+def check_space_group(new: Json, old: Json | None, namespace_labels: Json) -> None:
+    """Raise KubernetesError where a pod is newly in a group in space of the cluster that its namespace may not use."""
+    group = manifest.annotations(new).get(names.SPACE_GROUP, "")
+    before = manifest.annotations(old).get(names.SPACE_GROUP, "") if old is not None else ""
+    allowed = f"{space.SHARED}{namespace_labels.get(names.SHARED_SPACE_GROUP_LABEL, '')}"
+    if not group.startswith(space.SHARED) or group in (before, allowed) or not manifest.wants_gpu(new):
+        return
+    _refuse(
+        new,
+        f"metadata.annotations[{names.SPACE_GROUP}] names a group of the cluster that the namespace may not use; "
+        f"an administrator names it in the namespace's label {names.SHARED_SPACE_GROUP_LABEL}",
+    )
+
+
+def _refuse(new: Json, why: str) -> NoReturn:
     name = new.get("metadata", {}).get("name", "")
     policy = "ValidatingAdmissionPolicy 'vgpu-pods' with binding 'vgpu-pods' denied request"
     raise KubernetesError(_INVALID, "Invalid", f'pods "{name}" is forbidden: {policy}: {why}')

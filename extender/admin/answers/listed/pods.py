@@ -52,7 +52,7 @@ COLUMNS: Final[tuple[Column[ListedPod], ...]] = (
            sortable=True),
     Column("gpuCount", int, "", 1, lambda item: rows.asked_gpus(item.request)),
     Column("computePolicy", str, "empty: the default", "burst",
-           lambda item: str(item.request.options.compute_policy or "") if item.request else ""),
+           lambda item: item.request.options.compute_policy_name if item.request else ""),
     Column("priority", int, "of the pod's PriorityClass", NO_EXAMPLE, lambda item: item.pod.scheduling.priority,
            sortable=True),
     Column("gpus", list[grants.GrantSchema], "what the pod has", NO_EXAMPLE,

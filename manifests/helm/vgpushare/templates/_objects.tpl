@@ -71,7 +71,7 @@ without an Event, so what cannot work is refused.
 {{- if $digest -}}{{ $name }}@{{ $digest }}{{- else -}}{{ $name }}:{{ include "vgpushare.version" .root }}{{- end -}}
 {{- end -}}
 
-{{/* Puts the values of a part into the pods of a workload. Arguments: root, workload, values, account. Returns nothing. */}}
+{{/* Puts the values of a part into the pods of a workload. Arguments: root, workload, values, account (none: without one). Returns nothing. */}}
 {{- define "vgpushare.pods" -}}
 {{- $root := .root -}}{{- $values := .values -}}
 {{- $template := .workload.spec.template -}}{{- $pod := $template.spec -}}
@@ -79,7 +79,7 @@ without an Event, so what cannot work is refused.
 {{- $_ := set $template.metadata "labels" (merge (dict) $own $root.Values.podLabels) -}}
 {{- $annotations := merge (dict) $values.podAnnotations ($template.metadata.annotations | default dict) -}}
 {{- if $annotations -}}{{- $_ := set $template.metadata "annotations" $annotations -}}{{- end -}}
-{{- $_ := set $pod "serviceAccountName" .account.name -}}
+{{- if .account -}}{{- $_ := set $pod "serviceAccountName" .account.name -}}{{- end -}}
 {{- $_ := set $pod "priorityClassName" $values.priorityClassName -}}
 {{- if $values.nodeSelector -}}{{- $_ := set $pod "nodeSelector" $values.nodeSelector -}}{{- else -}}{{- $_ := unset $pod "nodeSelector" -}}{{- end -}}
 {{- if $values.tolerations -}}{{- $_ := set $pod "tolerations" $values.tolerations -}}{{- else -}}{{- $_ := unset $pod "tolerations" -}}{{- end -}}
@@ -98,14 +98,14 @@ without an Event, so what cannot work is refused.
 {{- end -}}
 {{- end -}}
 
-{{/* Puts the values of a part into its container. Arguments: root, container, part, values, args. Returns nothing. */}}
+{{/* Puts the values of a part into its container. Arguments: root, container, part, values, args, hasNoNamespace. Returns nothing. */}}
 {{- define "vgpushare.container" -}}
 {{- $_ := set .container "image" (include "vgpushare.image" .) -}}
 {{- if .root.Values.image.pullPolicy -}}{{- $_ := set .container "imagePullPolicy" .root.Values.image.pullPolicy -}}{{- end -}}
 {{- $_ := set .container "resources" .values.resources -}}
 {{- $args := concat (.container.args | default list) (.args | default list) .values.extraArgs -}}
-{{- if ne .root.Release.Namespace "vgpu-system" -}}{{- $args = append $args (printf "--namespace=%s" .root.Release.Namespace) -}}{{- end -}}
-{{- $_ := set .container "args" $args -}}
+{{- if and (ne .root.Release.Namespace "vgpu-system") (not .hasNoNamespace) -}}{{- $args = append $args (printf "--namespace=%s" .root.Release.Namespace) -}}{{- end -}}
+{{- if $args -}}{{- $_ := set .container "args" $args -}}{{- end -}}
 {{- if .values.env -}}{{- $_ := set .container "env" (concat (.container.env | default list) .values.env) -}}{{- end -}}
 {{- end -}}
 

@@ -1,5 +1,6 @@
 """The files that say which groups have members and which are served."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.identifiers import CardUuid, Namespace
-from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
+from vgpu.node.space.directories import SUPERVISED_S, GroupOnCard, SpaceDirectories
 
 CARD = CardUuid("GPU-00000000-0000-0000-0000-000000000001")
 OF = GroupOnCard(CARD, SpaceGroup(Namespace("team"), "models").directory)
@@ -41,6 +42,15 @@ def test_a_group_is_ready_while_it_is_said_to_be(directories: SpaceDirectories) 
     assert directories.ready() == {OF}
     directories.set_ready(OF, is_ready=False)
     assert directories.ready() == frozenset()
+
+
+def test_a_node_is_supervised_while_that_was_said_lately(directories: SpaceDirectories) -> None:
+    assert not directories.is_supervised(time.time())
+    directories.set_supervised(is_supervised=True)
+    assert directories.is_supervised(time.time())
+    assert not directories.is_supervised(time.time() + SUPERVISED_S + 1)
+    directories.set_supervised(is_supervised=False)
+    assert not directories.is_supervised(time.time())
 
 
 def test_names_that_are_no_groups_are_left_out(directories: SpaceDirectories) -> None:

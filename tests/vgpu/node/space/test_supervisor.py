@@ -220,6 +220,20 @@ def test_a_daemon_that_ends_at_its_start_is_started_again_after_pauses_that_grow
     node.supervisor.wait()
 
 
+def test_a_faulted_server_is_noted_until_the_group_is_gone(node: Node) -> None:
+    of, other = node.group("models"), node.group("other")
+    node.join(of)
+    node.join(other)
+    faulty, neighbour = node.client(of), node.client(of)
+    assert node.directories.faults() == {}
+    faulty("kernels.launch(kernels.load('fault_10'))")
+    eventually(lambda: node.directories.faults().keys() == {of})
+    assert time.time() - node.directories.faults()[of] < 60
+    neighbour.kill()
+    node.directories.remove_member(of, MEMBER)
+    eventually(lambda: node.directories.faults() == {})
+
+
 @pytest.mark.slow
 def test_a_client_that_never_exits_keeps_a_server_from_others_for_at_most_ten_seconds(node: Node) -> None:
     of = node.group("models")

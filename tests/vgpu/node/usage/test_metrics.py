@@ -43,6 +43,7 @@ STATE = NodeReading(
             use=replace(USE, activity=replace(USE.activity, long_kernels=2, long_kernel_ns=1_400_000_000)),
             is_synthetic=True,
             endless_kernel_s=7.0,
+            outside_group=1,
         ),
     ),
     {"LimiterNotLoaded": 1},

@@ -242,21 +242,34 @@ async def test_an_update_is_checked_as_the_mutating_webhooks_leave_it(
     assert await cluster.update(Target(PODS, "default", "a"), changed) == made
 
 
-async def test_a_priority_above_the_namespaces_limit_is_refused(cluster: InMemoryCluster, webhook: Webhook) -> None:
+@pytest.mark.parametrize(
+    ("annotation", "label", "why"),
+    [
+        ((names.PRIORITY, "50"), (names.MAX_PRIORITY_LABEL, "50"), "above the namespace's limit of 0"),
+        (
+            (names.SPACE_GROUP, "shared/models"),
+            (names.SHARED_SPACE_GROUP_LABEL, "models"),
+            "names a group of the cluster that the namespace may not use",
+        ),
+    ],
+)
+async def test_what_only_a_label_of_the_namespace_allows_is_refused_without_it(
+    cluster: InMemoryCluster, webhook: Webhook, annotation: tuple[str, str], label: tuple[str, str], why: str
+) -> None:
     """`make run` admitted what a policy refuses on a real cluster."""
     await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": "team"}})
     limits = {"limits": {names.GPU_MEM: "256"}}
     pod: JsonObject = {
-        "metadata": {"name": "p", "namespace": "team", "annotations": {names.PRIORITY: "50"}},
+        "metadata": {"name": "p", "namespace": "team", "annotations": dict([annotation])},
         "spec": {"containers": [{"name": "main", "resources": limits}]},
     }
     webhook.responses["validate"] = lambda _: {"allowed": True}
     client = {"url": f"{webhook.url}/validate", "caBundle": webhook.bundle}
     hook = {"name": f"validate.{names.DOMAIN}", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
     await cluster.create(Target(VALIDATING), {"metadata": {"name": "vgpu-webhook"}, "webhooks": [hook]})
-    with pytest.raises(KubernetesError, match="above the namespace's limit of 0"):
+    with pytest.raises(KubernetesError, match=why):
         await cluster.create(Target(PODS, "team"), pod)
-    raised = {"labels": {names.MAX_PRIORITY_LABEL: "50"}}
+    raised = {"labels": dict([label])}
     target = Target(resources.NAMESPACES, name="team")
     await cluster.patch(target, lambda old: {**old, "metadata": {**old["metadata"], **raised}})
     await cluster.create(Target(PODS, "team"), pod)

@@ -1,0 +1,64 @@
+"""Owners of the members of a group are told when the group's MPS server has faulted."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.vgpu.node.builders import allocation, bound, slices, uuid
+from vgpu.domain import names
+from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
+from vgpu.domain.identifiers import Namespace
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.space import fault_reports
+from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
+from vgpu.node.space.fault_reports import TOLD_S
+from vgpu.node.space.group_faults import GroupFaults
+
+GROUP = SpaceGroup(Namespace("default"), "models")
+OF, OTHER = GroupOnCard(uuid(0), GROUP.directory), GroupOnCard(uuid(0), "0" * 16)
+
+
+def member(name: str) -> BoundPod:
+    return replace(bound(name), space=SpaceOptions(GROUP))
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    # Paths of pytest's folders are too long for sockets.
+    with TemporaryDirectory(prefix="s") as folder:
+        yield Path(folder)
+
+
+def test_each_member_of_the_faulted_group_is_told_once_and_nobody_else(state: Path) -> None:
+    pods = (member("p"), member("q"), member("elsewhere"), bound("plain"))
+    held = [allocation(slices(0, n), pod, sequence=n) for n, pod in enumerate(pods)]
+    directories, now, changes = SpaceDirectories(state / "space"), time.time(), [0]
+    for number, of in enumerate((OF, OF, OTHER)):
+        directories.add_member(of, held[number].id)
+    faults = GroupFaults(state, lambda: now, lambda: held, lambda: pods)
+    faults.on_change = lambda: changes.append(1)
+    faults.look()
+    assert faults.reports(16) == []
+    directories.note_fault(OF)
+    faults.look()
+    faults.look()
+    assert sum(changes) == 1
+    told = faults.reports(16)
+    assert [(report["pod"], report["reason"], report["evict"]) for report in told] == [
+        ("default/p", names.SPACE_SERVER_FAULTED, False),
+        ("default/q", names.SPACE_SERVER_FAULTED, False),
+    ]
+    assert f"group default/models on card {uuid(0)} has faulted" in told[0]["message"]
+    assert len(faults.reports(1)) == 1
+    now += TOLD_S + 1
+    faults.look()
+    assert faults.reports(16) == []
+
+
+def test_a_state_directory_without_groups_has_no_faults(tmp_path: Path, state: Path) -> None:
+    assert fault_reports.faulted(state, (), 0) == frozenset()
+    assert fault_reports.faulted(tmp_path / ("long" * 30), (), 0) == frozenset()
