@@ -23,6 +23,7 @@ MakeArbiter = Callable[..., Arbiter]
 LIMIT = "4GiB"
 SOCKET = "VGPU_ARBITER_SOCKET"
 SEEN_S = 1.0  # after which a change is in force
+LATE = 1.15  # times the kernels' time: events that a busy machine records late are charged
 
 
 @pytest.fixture
@@ -361,7 +362,8 @@ def test_a_joint_turn_charges_all_launches_also_those_that_pass_without_the_lock
     kernel = session(f"launches.kernel({us})")
     assert session(f"launches.feed_one({kernel}, {us}, 1)") > 0.5  # its estimate is learned in turns apart
     hold_jointly(tenant)
-    assert charged_ns(tenant, kernel, launches) == pytest.approx(us * 1000 * launches, rel=0.05, abs=3 * us * 1000)
+    asked, charged = us * 1000 * launches, charged_ns(tenant, kernel, launches)
+    assert 0.95 * asked - 3 * us * 1000 <= charged <= LATE * asked + 3 * us * 1000
 
 
 def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined: Joined) -> None:

@@ -125,7 +125,7 @@ static void empty_pools(void) {
 }
 
 static void print_figures(unsigned round, size_t first) {
-    for (int tries = 0; round > 0 && tries < 100 && charged() != first; tries++) usleep(30000);
+    for (int tries = 0; round > 0 && tries < 300 && charged() != first; tries++) usleep(30000);
     (void)printf("figure %u charged %zu descriptors %u threads %u mappings %u resident %lu\n", round, charged(),
                  entries("/proc/self/fd"), entries("/proc/self/task") + 1, mappings(), resident_kib());
 }
