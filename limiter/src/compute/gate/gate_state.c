@@ -72,6 +72,8 @@ bool gate_is_work_elsewhere(unsigned index) {
     return false;
 }
 
+bool gate_is_work_on(unsigned index) { return works(gate_at((int)index), clock_now()); }
+
 struct gate *gate_of_current_context(void) {
     CUdevice device;
     return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_ensure(device) : NULL;

@@ -118,6 +118,9 @@ struct region_activity *gate_activity(void);
 /* Whether this process may have work on a card of another gate than `index`. Takes no lock. */
 bool gate_is_work_elsewhere(unsigned index);
 
+/* Whether it may have work on the card of the gate `index`. Takes no lock. */
+bool gate_is_work_on(unsigned index);
+
 /* Wakes every thread that waits for a change. The caller holds LOCK_GATE. */
 void gate_note_change(struct gate *gate);
 

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/system_calls.h"
 #include "compute/link/arbiter_link.h"
+#include "compute/link/linked_turn.h"
 #include "container/container.h"
 #include "region/account.h"
 #include "region/activity.h"
@@ -25,6 +26,14 @@
  * again. */
 #define EARLY_AFTER (2 * NS_PER_MS)
 #define EARLY_RETRY (1 * NS_PER_MS)
+
+/* Likewise on a linked card, whose process knows whether the others work; and how soon it sees that another one has
+ * opened. */
+#define LINKED_AFTER (200 * NS_PER_US)
+#define LINKED_RETRY (500 * NS_PER_US)
+
+/* The most that one such launch counts before it has ended. */
+#define LINKED_LOAN_MAX (5 * NS_PER_MS)
 
 /* Id of this process as holder of the container's turn. 0 = no holder. */
 enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
@@ -66,14 +75,36 @@ static unsigned share_of(const struct turn_request *request, enum contention con
     return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
+/* The caller holds LOCK_REGION. */
+static uint64_t take_with_others(struct turn_request *request, struct linked_view *view, uint64_t now) {
+    uint32_t window;
+    linked_turn_read(view, request->card, now);
+    struct linked_card own = linked_turn_own(request->card, request->share, now);
+    uint64_t repay = linked_cards_wait(&own, view->others, view->count, &window);
+    uint64_t wait =
+        token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
+    if (wait == 0) linked_turn_open(request->card, window);
+    return wait;
+}
+
 /* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
  * the next attempt. */
-static uint64_t take_from_bucket(struct turn_request *request) {
+static uint64_t take_from_bucket(struct turn_request *request, enum contention contention) {
+    struct linked_view view = {0};
+    bool may_be_linked = request->card && contention == CONTENTION_NONE && request->share < FULL_CORES;
+    if (may_be_linked) view = linked_turn_look(request->card);
+    request->is_linked = view.cards != 0;
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (!region) return 0;
     resolve_row(request);
     if (!request->card || request->share >= FULL_CORES) return 0;
-    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
+    uint64_t now = clock_now();
+    if (may_be_linked)
+        linked_turn_refresh(request->card);
+    else
+        linked_turn_stay_apart(request->card);
+    if (request->is_linked) return take_with_others(request, &view, now);
+    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, now);
 }
 
 uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool is_urgent) {
@@ -94,13 +125,32 @@ static uint64_t borrow_without_turn(struct turn_request *request, uint64_t need)
     return overdraft_lend(request->card, need, false, clock_now());
 }
 
+/* For one launch, which may be a collective that other cards wait for. If it were held back, what they spin would be
+ * charged, so the debt does not matter. */
+static uint64_t borrow_linked(struct turn_request *request, uint64_t need) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return 0;
+    uint64_t now = clock_now(), least = min_u64(need, LINKED_LOAN_MAX);
+    uint64_t loan = overdraft_lend(request->card, least, false, now);
+    if (loan > least) overdraft_return(request->card, loan - least, 0, now);
+    return min_u64(loan, least);
+}
+
+/* Of linked cards it is asked at once whether they work. */
+static bool is_early_due(const struct turn_request *request, const struct early_request *early, uint64_t since) {
+    if (request->is_linked) return early->is_work_elsewhere(early->gate) && clock_now() >= since + LINKED_AFTER;
+    return clock_now() >= since + EARLY_AFTER && early->is_work_elsewhere(early->gate);
+}
+
 static bool goes_early(struct turn_request *request, struct early_request *early, uint64_t since) {
-    if (!early || clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
-    early->loan = borrow_without_turn(request, early->need);
+    if (!early || !is_early_due(request, early, since)) return false;
+    early->loan = request->is_linked ? borrow_linked(request, early->need) : borrow_without_turn(request, early->need);
     return early->loan != 0;
 }
 
-static uint64_t retry_in(const struct early_request *early, uint64_t since, uint64_t wait) {
+static uint64_t retry_in(const struct turn_request *request, const struct early_request *early, uint64_t since,
+                         uint64_t wait) {
+    if (request->is_linked) return min_u64(wait, LINKED_RETRY);
     if (!early || !early->is_work_elsewhere(early->gate)) return wait;
     uint64_t due = since + EARLY_AFTER;
     return min_u64(wait, max_u64(EARLY_RETRY, saturating_sub(due, clock_now())));
@@ -202,14 +252,25 @@ struct turn_limits turn_request_take(struct turn_request *request, struct early_
     enum contention contention = arbiter_link_update(&request->link, request->uuid);
     while ((request->share = share_of(request, contention)) != 0) {
         uint32_t turns_seen = turn_count(request);
-        uint64_t wait = take_from_bucket(request);
+        uint64_t wait = take_from_bucket(request, contention);
         if (wait == 0) break;
         arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
         if (goes_early(request, early, since)) break;
-        sleep_until_turn_end(request, turns_seen, retry_in(early, since, wait));
+        sleep_until_turn_end(request, turns_seen, retry_in(request, early, since, wait));
         contention = arbiter_link_update(&request->link, request->uuid);
     }
     return limits_for(request, contention);
+}
+
+/* A turn on a loan belongs to no window. */
+enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, uint64_t budget,
+                                              bool fits, uint64_t now) {
+    if (request->is_linked) return linked_turn_judge(request->card, used, budget, fits, now);
+    return fits ? LINKED_FITS : LINKED_FULL;
+}
+
+void turn_request_note_linked(const struct turn_request *request, uint64_t used, enum linked_verdict verdict) {
+    if (request->is_linked) linked_turn_note_launch(request->card, used, verdict);
 }
 
 void turn_request_extend(struct turn_request *request, uint64_t until) {

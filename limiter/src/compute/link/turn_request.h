@@ -5,6 +5,7 @@
 #define VGPU_COMPUTE_LINK_TURN_REQUEST_H
 
 #include "compute/link/arbiter_turn.h"
+#include "compute/link/linked_turn.h"
 #include "compute/turn/turn_limits.h"
 #include "region/region.h"
 
@@ -18,6 +19,7 @@ struct turn_request {
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
+    bool is_linked;        /* the card opens and closes with other ones (linked_turn.h), as of the turn's beginning */
     uint64_t uncharged_ns; /* atomic; GPU time used but not yet charged, because LOCK_REGION could not be taken in time,
                               or another thread owned the request */
     struct arbiter_turn arbiter_turn;
@@ -65,6 +67,14 @@ bool turn_request_is_joint(const struct turn_request *request);
 
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool turn_request_is_asked_to_yield(const struct turn_request *request);
+
+/* Whether the turn, which is a window of linked cards where the card is linked, admits one more launch after `used` ns
+ * of them. `fits`: its `budget` has room. Takes no lock. */
+enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, uint64_t budget,
+                                              bool fits, uint64_t now);
+
+/* A launch was admitted, by this verdict; with it the turn has `used` ns. Takes no lock. */
+void turn_request_note_linked(const struct turn_request *request, uint64_t used, enum linked_verdict verdict);
 
 /* Writes into the region that the turn is needed until `until`, CLOCK_MONOTONIC in ns. Takes no lock. */
 void turn_request_extend(struct turn_request *request, uint64_t until);

@@ -1,0 +1,112 @@
+#include "compute/link/linked_turn.h"
+
+#include "container/container.h"
+#include "region/account.h"
+#include "region/activity.h"
+#include "region/token_bucket.h"
+
+/* A card to which nothing was launched for this long is not waited for. */
+#define ACTIVE_FOR (1000 * NS_PER_MS)
+
+static unsigned index_of(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
+
+static uint32_t load(const uint32_t *field) { return __atomic_load_n(field, __ATOMIC_RELAXED); }
+
+static void store(uint32_t *field, uint32_t value) { /* NOLINT(readability-non-const-parameter) */
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static struct region_activity *row_of(const struct region_card *card) { return activity_of(container_region(), card); }
+
+static struct linked_card read_window(unsigned card, uint64_t now) {
+    const struct region_activity *row = &container_region()->activity[card];
+    uint64_t launched = __atomic_load_n(&row->last_launch_at, __ATOMIC_RELAXED);
+    return (struct linked_card){.window = load(&row->window),
+                                .used = load(&row->window_used_us) * NS_PER_US,
+                                .goal = load(&row->window_goal_us) * NS_PER_US,
+                                .is_active = launched + ACTIVE_FOR > now};
+}
+
+static bool is_linked(uint32_t cards, unsigned own, unsigned other) {
+    uint32_t back = load(&container_region()->activity[other].linked);
+    return other != own && (cards >> other & 1) != 0 && (back >> own & 1) != 0;
+}
+
+struct linked_view linked_turn_look(const struct region_card *card) {
+    struct linked_view view = {.cards = load(&row_of(card)->linked)};
+    for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
+        if (is_linked(view.cards, index_of(card), other))
+            view.others[view.count++].share = container_share(container_region()->cards[other].uuid);
+    return view;
+}
+
+/* `share`: of the card. Tokens are only moved by charges of that share. */
+static struct linked_card read_card(unsigned card, unsigned share, uint64_t now) {
+    const struct region_card *row = &container_region()->cards[card];
+    struct linked_card read = read_window(card, now);
+    read.share = share;
+    read.tokens = share ? token_bucket_tokens(row, share, now) : 0;
+    read.is_open = row->holder != 0;
+    return read;
+}
+
+void linked_turn_read(struct linked_view *view, const struct region_card *card, uint64_t now) {
+    unsigned own = index_of(card), count = 0;
+    for (unsigned other = 0; view->cards && other < REGION_CARDS; other++)
+        if (count < view->count && is_linked(view->cards, own, other)) {
+            view->others[count] = read_card(other, view->others[count].share, now);
+            count++;
+        }
+    view->count = count;
+}
+
+void linked_turn_refresh(const struct region_card *card) {
+    store(&row_of(card)->linked, linked_cards_of(container_region(), index_of(card)));
+}
+
+struct linked_card linked_turn_own(const struct region_card *card, unsigned share, uint64_t now) {
+    struct linked_card own = read_card(index_of(card), share, now);
+    own.is_open = false;
+    return own;
+}
+
+void linked_turn_open(const struct region_card *card, uint32_t window) {
+    struct region_activity *row = row_of(card);
+    store(&row->window_used_us, 0);
+    store(&row->window_goal_us, 0);
+    store(&row->window, window);
+}
+
+void linked_turn_stay_apart(const struct region_card *card) { store(&row_of(card)->linked, 0); }
+
+enum linked_verdict linked_turn_judge(const struct region_card *card, uint64_t used, uint64_t budget, bool fits,
+                                      uint64_t now) {
+    struct linked_view view = {.cards = load(&row_of(card)->linked)};
+    unsigned own = index_of(card);
+    for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
+        if (is_linked(view.cards, own, other)) view.others[view.count++] = read_window(other, now);
+    struct linked_card self = {.window = load(&row_of(card)->window), .used = used};
+    return linked_cards_judge(&self, view.others, view.count, budget, fits);
+}
+
+static uint32_t in_us(uint64_t ns) { return (uint32_t)min_u64(ns / NS_PER_US, UINT32_MAX); }
+
+void linked_turn_note_launch(const struct region_card *card, uint64_t used, enum linked_verdict verdict) {
+    struct region_activity *row = row_of(card);
+    store(&row->window_used_us, in_us(used));
+    if (verdict == LINKED_FITS) store(&row->window_goal_us, in_us(used));
+}
+
+void linked_turn_join(const uint8_t first[UUID_SIZE], const uint8_t second[UUID_SIZE]) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return;
+    int cards[] = {account_find_or_add_card(region, first), account_find_or_add_card(region, second)};
+    if (cards[0] < 0 || cards[1] < 0) return;
+    linked_cards_join(region, container_claim_slot(region), UINT32_C(1) << cards[0] | UINT32_C(1) << cards[1]);
+    for (int i = 0; i < 2; i++) store(&region->activity[cards[i]].linked, linked_cards_of(region, (unsigned)cards[i]));
+}
+
+void linked_turn_part(void) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (region) linked_cards_part(region, container_claim_slot(region));
+}
