@@ -10,9 +10,10 @@ from typing import Final
 
 MAGIC: Final = b"VGPUTURN"
 VERSION: Final = 1
-HELLO: Final = struct.Struct("<8sII16s")  # magic, version, reserved, the card's UUID
+HELLO: Final = struct.Struct("<8sII16s")  # magic, version, abilities, the card's UUID
 WELCOME: Final = struct.Struct("<8sII")  # magic, version, result
 MESSAGE: Final = struct.Struct("<IIQ")  # kind, turn, ns
+JOINS, IN_SPACE = 1, 2  # abilities
 WANT, DONE, DONE_AWAITED = 1, 2, 3  # kinds
 ACCEPTED, OTHER_VERSION, NO_SUCH_CARD, TOO_MANY = range(4)  # results
 ANY: Final = 2**64 - 1  # a budget or a depth without a limit

@@ -1,4 +1,4 @@
-"""Runs a program whose mounts nobody else sees, as root."""
+"""Runs a program in a mount namespace of its own, as root."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,6 @@
 """A process that uses CUDA as it is told: `python -m benchmarks.space.client` reads a line, and answers with JSON.
 
+init                 the result of cuInit
 start [PERCENTAGE]   cuInit and a context, after setting the percentage of multiprocessors in its environment
 attribute N          the value of a device's attribute
 alloc MIB            the result of an allocation, which is kept
@@ -39,6 +40,10 @@ class CudaClient:
         self._cuda = ctypes.CDLL("libcuda.so.1")
         self._context = P()
         self._loaded: dict[str, P] = {}
+
+    def init(self) -> int:
+        """Initialize CUDA."""
+        return int(self._cuda.cuInit(0))
 
     def start(self, percentage: str = "") -> int:
         """Make a context on the first device."""
@@ -101,7 +106,7 @@ def main() -> None:
     client = CudaClient()
     calls: dict[str, Callable[..., int]] = {
         name: getattr(client, name)
-        for name in ("start", "attribute", "alloc", "spin", "fault", "sync", "wait_value", "throughput")
+        for name in ("init", "start", "attribute", "alloc", "spin", "fault", "sync", "wait_value", "throughput")
     }
     for line in sys.stdin:
         name, *arguments = line.split()

@@ -21,10 +21,10 @@ from vgpu.adapters import extras
 with extras.needed("cluster", by="deviceplugin"):
     import vgpu
     from deviceplugin import app
-    from deviceplugin.app import PluginClocks
     from deviceplugin.driver.discovery import DriverRoot
     from deviceplugin.serving.process import end_with_parent
     from deviceplugin.settings import PluginSettings
+    from deviceplugin.surroundings import PluginClocks, PluginSurroundings
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import KubernetesClient
@@ -61,16 +61,8 @@ async def serve(settings: PluginSettings) -> None:
         async with await KubernetesClient.connect(
             kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}"
         ) as client:
-            build = partial(
-                app.build,
-                settings,
-                driver,
-                Procfs(),
-                client,
-                clocks,
-                environment=os.environ,
-                register_at=settings.relay_dir,
-            )
+            surroundings = PluginSurroundings(driver, Procfs(), client, clocks, os.environ)
+            build = partial(app.build, settings, surroundings, register_at=settings.relay_dir)
             plugin = await _retried(build, StateUnusable, "no card is offered")
             await plugin.run()
 

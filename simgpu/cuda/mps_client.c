@@ -42,7 +42,7 @@ static int join(void) {
 
 CUresult mps_client_connect(void) {
     int result;
-    while ((result = join()) == -EAGAIN || result == -ENOENT) driver_sleep_until(clock_now_ns() + RETRY_NS);
+    while ((result = join()) == -ENOENT) driver_sleep_until(clock_now_ns() + RETRY_NS);
     if (result == -EUSERS) return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
     return result == 0 ? CUDA_SUCCESS : CUDA_ERROR_MPS_SERVER_NOT_READY;
 }

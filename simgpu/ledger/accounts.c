@@ -5,6 +5,7 @@
 
 #include "ledger/attach.h"
 #include "ledger/card_time.h"
+#include "ledger/mps_servers.h"
 #include "ledger/shared_memory.h"
 #include "ledger/state.h"
 
@@ -105,6 +106,7 @@ static bool describe(uint32_t slot, int card, struct ledger_process *out) {
     out->contexts = __atomic_load_n(&state->slot[slot].contexts[card], __ATOMIC_RELAXED);
     if ((bytes | busy_until) == 0 || !slot_is_alive((int)slot)) return false;
     out->pid = slot_pid(slot);
+    out->server = mps_server_pid(slot);
     return out->pid != 0;
 }
 

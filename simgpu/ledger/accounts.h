@@ -11,6 +11,7 @@ struct ledger_process {
     uint64_t busy_until; /* CLOCK_MONOTONIC ns of the last work; 0 = never any, UINT64_MAX = has work now */
     unsigned pid;        /* in the PID namespace of the caller */
     unsigned contexts;
+    unsigned server; /* likewise, of the MPS server that it is a client of; 0 = of none */
 };
 
 /* Adds to the bytes of this process. -ENOMEM when all living processes together would pass `capacity`; -EBADF when this

@@ -34,6 +34,11 @@ void mps_server_forget(uint32_t slot) {
         if (state->mps_server[i].slot == slot) state->mps_server[i].id = 0;
 }
 
+unsigned mps_server_pid(uint32_t slot) {
+    const struct mps_server *server = find(state->slot[slot].server);
+    return server ? slot_pid((uint32_t)server->slot) : 0;
+}
+
 static unsigned count_clients(uint64_t server, bool only_faulted) {
     unsigned count = 0;
     uint64_t faults = state->mps_server[server % MPS_SERVERS].faults;

@@ -19,6 +19,10 @@ uint64_t mps_server_open(void);
 /* For the other files of the ledger: there is no server any more whose process had this slot. Under the file's lock. */
 void mps_server_forget(uint32_t slot);
 
+/* For the other files of the ledger: PID of the living server that the process of this slot is a client of, as the PID
+ * namespace of the caller has it; 0 = there is none. Under the file's lock. */
+unsigned mps_server_pid(uint32_t slot);
+
 /* Makes this process, which has joined the ledger, a client. -ENOENT: no such server lives; -EUSERS: it has as many
  * clients as it can have; -EAGAIN: clients of before a fault have not ended yet. */
 int mps_client_join(uint64_t server, struct mps_limits limits);

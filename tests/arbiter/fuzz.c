@@ -24,11 +24,14 @@ static uint64_t any(void) {
     return next(3) ? next(20000000) : odd[next(sizeof odd / sizeof *odd)];
 }
 
-static struct demand any_demand(void) {
+/* Whether a tenant is a group stays as it is. */
+static bool is_group(int place) { return place % 3 == 0; }
+
+static struct demand any_demand(int place) {
     unsigned cores = next(100);
     enum compute_policy policy = (enum compute_policy)next(POLICY_COUNT);
     bool has_share = cores && policy != POLICY_BEST_EFFORT;
-    return (struct demand){policy, has_share ? cores : 0, cores ? cores : 1, next(4)};
+    return (struct demand){policy, has_share ? cores : 0, cores ? cores : 1, next(4), is_group(place)};
 }
 
 struct history {
@@ -40,7 +43,7 @@ struct history {
 };
 
 static void change_tenant(struct history *history, int place) {
-    struct demand demand = any_demand();
+    struct demand demand = any_demand(place);
     int *tenant = &history->tenants[place];
     if (*tenant == NOBODY) {
         *tenant = schedule_add(history->schedule, &demand, history->now);
@@ -85,9 +88,11 @@ static void note_random_uses(struct history *history) {
     joint_turns_run(history->schedule, history->now);
 }
 
-/* At most one client has a turn on the contended card, unless all hold turns jointly, and the next run is in the future. */
+/* At most one client has a turn on the contended card, or clients of one group have parts of it, unless all hold turns
+ * jointly; and the next run is in the future. */
 static void run_and_check(struct history *history) {
-    int turns = 0, joint = 0;
+    int turns = 0, joint = 0, owner = NOBODY;
+    bool is_one_turn = true;
     if (next(3) == 0) note_random_uses(history);
     int tenant = schedule_run_tenant_to_check(history->schedule, history->now);
     if (tenant != NOBODY) schedule_run_note_use(history->schedule, next(2) ? history->now + any() : any(), next(2) ? any() : 0, next(2), history->now);
@@ -95,12 +100,16 @@ static void run_and_check(struct history *history) {
     for (int i = 0; i < CLIENTS; i++) {
         if (history->clients[i] == NOBODY) continue;
         const struct arbitration_page *page = schedule_page(history->schedule, history->clients[i]);
-        turns += page->turn && page->contended && !page->joint;
         joint += page->turn && page->contended && page->joint;
+        if (page->turn && page->contended && !page->joint) {
+            is_one_turn &= turns++ == 0 || (is_group(history->owners[i]) && owner == history->owners[i]);
+            owner = history->owners[i];
+        }
         if (page->fallback_percent < 1 || page->fallback_percent > 100) abort();
         if (page->turn && page->contended && (page->budget_ns < 1000000 || page->depth_ns < 100000)) abort();
     }
-    if (turns > 1 || (joint && !joint_turns_are_on(history->schedule)) || due <= history->now) abort();
+    if (!is_one_turn || (turns && joint) || (joint && !joint_turns_are_on(history->schedule)) || due <= history->now)
+        abort();
     while (clients_next_changed(history->schedule) != NOBODY) continue;
 }
 

@@ -39,6 +39,7 @@ class Demand(ctypes.Structure):
         ("guarantee", ctypes.c_uint32),
         ("weight", ctypes.c_uint32),
         ("priority", ctypes.c_uint32),
+        ("is_group", ctypes.c_bool),
     )
 
 
@@ -46,7 +47,7 @@ def demand(cores: int = 0, policy: str = "fixed", priority: int = 0) -> Demand:
     """The demand of a container with limits of `cores` percent; 0 means no share, with the policy burst."""
     kind = "burst" if policy == "fixed" and not cores else policy
     guarantee = 0 if kind == "best-effort" else cores
-    return Demand(tuple(ComputePolicy).index(ComputePolicy(kind)), guarantee, cores or 1, priority)
+    return Demand(tuple(ComputePolicy).index(ComputePolicy(kind)), guarantee, cores or 1, priority, is_group=False)
 
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:

@@ -181,6 +181,24 @@ def test_a_tenant_that_is_served_less_than_its_guarantee_while_it_waits_ends_joi
     assert not card.is_joint
 
 
+@pytest.mark.parametrize(("of_neighbour", "stays"), [(0.35, True), (0.7, False)])
+def test_one_that_waits_longer_ends_joint_turns_beside_one_that_has_more_than_its_guarantee(
+    card: Card, of_neighbour: float, *, stays: bool
+) -> None:
+    """Of four programs that wanted the card all the time, turns apart served one less. Jointly it had as much as the
+    others, which waited longer than before, so turns went apart again."""
+    waiting = card.add(demand(40, "burst"), share_apart=0.2, share_joint=0.22, waits=0.2)
+    card.add(demand(40, "burst"), share_apart=0.1, share_joint=of_neighbour)
+    card.run(1.9)
+    assert card.is_joint
+    waiting.waits = 0.4
+    states = []
+    for _ in range(20):
+        card.run(0.2)
+        states.append(card.is_joint)
+    assert all(states) == stays
+
+
 def test_a_share_of_the_card_beyond_the_guarantee_is_not_protected(card: Card) -> None:
     card.add(demand(20, "burst"), share_apart=0.5, share_joint=0.3)
     card.add(demand(20, "burst"), share_apart=0.2, share_joint=0.6)

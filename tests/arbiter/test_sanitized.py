@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from limiter import build
-from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, HELLO, MAGIC, MESSAGE, VERSION, WANT
+from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, HELLO, IN_SPACE, JOINS, MAGIC, MESSAGE, VERSION, WANT
 from tests.arbiter.client import open_connection
-from tests.arbiter.conftest import CARD, UNSTARTED, Node, limits_for, until
+from tests.arbiter.conftest import CARD, GPU, UNSTARTED, Node, limits_for, until
 from tests.limiter.robustness.test_sanitized import compiled
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.asks.space import SpaceGroup
+from vgpu.domain.formats.limits import CardLimit, Limits, SpaceMembership
+from vgpu.domain.identifiers import Namespace
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +75,43 @@ def test_random_messages_and_regions_are_clean(idle_node: Node, sanitized: Path,
     hostile.folder.rename(idle_node.allocations.parent / "gone")
     assert idle_node.add().connect().result == ACCEPTED
     assert idle_node.end() == (0, "")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_members_of_groups_that_come_and_go_are_clean(idle_node: Node, sanitized: Path, seed: int) -> None:
+    """Containers join two groups, leave them by their limits, and are removed, in any order."""
+    idle_node.start(program=sanitized, VGPU_LOG="off")
+    bits = random.Random(seed)
+    groups = [None, *(SpaceGroup(Namespace("team"), name) for name in ("one", "two"))]
+    hello = HELLO.pack(MAGIC, VERSION, JOINS | IN_SPACE, CARD)
+    living = [idle_node.add(group_limits(bits.choice(groups), 10))]
+    for _ in range(300):
+        container = bits.choice(living)
+        match bits.randrange(8):
+            case 0 if len(living) < 8:
+                living.append(idle_node.add(group_limits(bits.choice(groups), bits.randrange(1, 60))))
+            case 1 if len(living) > 1:
+                container.folder.rename(idle_node.allocations.parent / f"gone-{bits.random()}")
+                living.remove(container)
+            case 2:
+                container.limit(group_limits(bits.choice(groups), bits.randrange(1, 60)))
+            case 3 if container.clients:
+                container.clients.pop(bits.randrange(len(container.clients))).close()
+            case 4 | 5 if container.clients:
+                with suppress(OSError):  # the arbiter has ended the connection, because the group has changed
+                    bits.choice(container.clients).want()
+            case 6 if container.clients:
+                with suppress(OSError):
+                    bits.choice(container.clients).done(rest=bits.randrange(5_000_000))
+            case _:
+                with suppress(OSError):
+                    container.connect(hello=hello if bits.random() < 0.8 else None)
+    outside = idle_node.add(limits_for(30, "burst")).connect()
+    outside.want()
+    assert outside.wait() > 0
+    assert idle_node.end() == (0, "")
+
+
+def group_limits(group: SpaceGroup | None, cores: int) -> Limits:
+    space = SpaceMembership(group.fingerprint, None) if group else None
+    return Limits((CardLimit(GPU, None, cores),), ComputePolicy.BURST, space=space)

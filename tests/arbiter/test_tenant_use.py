@@ -39,7 +39,12 @@ class Measured:
     """A tenant whose use was measured apart, and then jointly, as parts of the time."""
 
     def __init__(self, library: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float]) -> None:
-        for function in (library.tenant_use_is_behind, library.tenant_use_is_slower, library.tenant_use_is_unseen):
+        for function in (
+            library.tenant_use_is_ahead,
+            library.tenant_use_is_behind,
+            library.tenant_use_is_slower,
+            library.tenant_use_is_unseen,
+        ):
             function.restype = ctypes.c_bool
         self._library, self._use = library, Use()
         self._measure(apart)
@@ -54,6 +59,9 @@ class Measured:
 
     def is_slower(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_slower(ctypes.byref(self._use), guarantee, U64(PASSED)))
+
+    def is_ahead(self, guarantee: int = BURST) -> bool:
+        return bool(self._library.tenant_use_is_ahead(ctypes.byref(self._use), guarantee, U64(PASSED)))
 
     def is_unseen(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_unseen(ctypes.byref(self._use), guarantee, U64(PASSED)))
@@ -94,6 +102,20 @@ def test_slower(
     pure: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float], guarantee: int, *, is_slower: bool
 ) -> None:
     assert Measured(pure, apart, joint).is_slower(guarantee) == is_slower
+
+
+@pytest.mark.parametrize(
+    ("joint", "guarantee", "is_ahead"),
+    [
+        (0.4, BURST, False),
+        (0.45, BURST, False),
+        (0.5, BURST, True),
+        (0.01, BEST_EFFORT, False),
+        (0.1, BEST_EFFORT, True),
+    ],
+)
+def test_ahead(pure: ctypes.CDLL, joint: float, guarantee: int, *, is_ahead: bool) -> None:
+    assert Measured(pure, (0.3, 0.3), (joint, 0.3)).is_ahead(guarantee) == is_ahead
 
 
 @pytest.mark.parametrize(

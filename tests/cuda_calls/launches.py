@@ -125,7 +125,16 @@ def feed_one(function: int, us: int, seconds: float, into: int = 0, twin: str = 
 
 def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
     """Share of the time that kernels took with at most `ahead_us` in flight, as of a program that reads results."""
-    function, count, begun = kernel(us), 0, time.monotonic()
+    return _feed(kernel(us), us, seconds, ahead_us)
+
+
+def feed_kernel(name: str, us: int, seconds: float, ahead_us: int = 20_000) -> float:
+    """Like `feed_ahead`, of kernels whose names begin with `name`."""
+    return _feed(kernels.load(f"{name}_{us}"), us, seconds, ahead_us)
+
+
+def _feed(function: int, us: int, seconds: float, ahead_us: int) -> float:
+    count, begun = 0, time.monotonic()
     batch = max(1, ahead_us // (us * len(RING)))
     events = [_made("cuEventCreate", 0) for _ in RING]
     while time.monotonic() < begun + seconds:

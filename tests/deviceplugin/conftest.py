@@ -18,9 +18,9 @@ import msgspec
 import pytest
 
 from deviceplugin import app
-from deviceplugin.app import PluginClocks
 from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.settings import PluginSettings
+from deviceplugin.surroundings import PluginClocks, PluginSurroundings
 from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
 from tests.deviceplugin.plugin_parts import PluginParts
@@ -132,7 +132,8 @@ class World:
             lambda: str(uuid.uuid4()),
             random.random,
         )
-        plugin = app.build(self.settings, self.driver, self.processes, self.client, clocks, search_s=self.search_s)
+        surroundings = PluginSurroundings(self.driver, self.processes, self.client, clocks, {})
+        plugin = app.build(self.settings, surroundings, search_s=self.search_s)
         self.plugins.append(asyncio.create_task(plugin.run()))
 
     async def stop_plugin(self) -> None:

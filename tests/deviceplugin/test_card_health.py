@@ -48,6 +48,29 @@ async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))
 
 
+async def test_a_restarted_plugin_keeps_since_when_a_card_is_ill_and_conditions_are_as_they_are(world: World) -> None:
+    world.driver.ill[uuid(1)] = "UncorrectableEcc2"
+    await world.until(lambda: has_reasons(world, "", "UncorrectableEcc2"))
+    long_ago, status = "2026-01-02T03:04:05Z", (await world.gpunode())["status"]
+    assert "unhealthySince" in status["cards"][1]
+    cards = [card | {"unhealthySince": long_ago} for card in status["cards"]]
+    conditions = [condition | {"lastTransitionTime": long_ago} for condition in status["conditions"]]
+    await world.stop_plugin()
+    stored = {"status": {"cards": cards, "conditions": conditions, "pluginVersion": "before"}}
+    await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}/status", stored)
+    world.start_plugin()
+
+    async def is_written_and_ill() -> bool:
+        now = (await world.gpunode())["status"]
+        return now["pluginVersion"] != "before" and not now["cards"][1]["healthy"]
+
+    await world.until(is_written_and_ill)
+    now = (await world.gpunode())["status"]
+    assert [card.get("unhealthySince") for card in now["cards"]] == [None, long_ago]
+    times = {condition["type"]: condition["lastTransitionTime"] for condition in now["conditions"]}
+    assert times["SettingsKnown"] == long_ago
+
+
 async def test_a_card_that_another_plugin_offers_too_is_not_offered_here(world: World) -> None:
     await world.run("holds", container("main", gpu_mem=512))
     world.kubelet.others = {"nvidia.com/gpu": [uuid(0)], "example.com/nic": ["0"]}

@@ -33,6 +33,7 @@ class Client:
     connection: socket.socket
     uuid: bytes
     page: ClientPage
+    abilities: int = 0
     heard: list[tuple[int, int, int]] = field(default_factory=list)
     has_left: bool = False
 
@@ -135,12 +136,12 @@ class Arbiter:
         hello = connection.recv(64)
         if not hello:
             return
-        magic, version, _, uuid = arbitration.HELLO.unpack(hello)
+        magic, version, abilities, uuid = arbitration.HELLO.unpack(hello)
         assert (magic, version) == (arbitration.MAGIC, arbitration.VERSION)
         file = os.memfd_create("page", os.MFD_ALLOW_SEALING)
         os.ftruncate(file, mmap.PAGESIZE)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK if self._seals else 0)
-        client = Client(connection, uuid, ClientPage.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
+        client = Client(connection, uuid, ClientPage.from_buffer(mmap.mmap(file, mmap.PAGESIZE)), abilities)
         page = client.page
         page.budget_ns, page.depth_ns, page.contended, page.fallback_percent = self._terms
         page.heartbeat_at = time.monotonic_ns()

@@ -31,8 +31,8 @@ class MpsDaemon:
             time.sleep(0.01)
         return process
 
-    def asked(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Give a command to the daemon as an administrator does."""
+    def asked(self, command: str, user: int | None = None) -> subprocess.CompletedProcess[str]:
+        """Give a command to the daemon as an administrator does, or as another user."""
         return subprocess.run(
             [str(self.world.bin / PROGRAM)],
             input=f"{command}\n",
@@ -41,6 +41,7 @@ class MpsDaemon:
             text=True,
             check=False,
             timeout=10,
+            user=user,
         )
 
     def tell(self, command: str) -> list[str]:
@@ -67,6 +68,14 @@ class MpsDaemon:
         session = self.session(**more)
         assert session("start()") == 0
         return session
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs, and has not ended without being waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def pids(world: World, program: str = "") -> Iterator[int]:

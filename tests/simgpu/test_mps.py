@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,11 +14,13 @@ import pytest
 
 from simgpu.session import ProbeSession
 from simgpu.world import World
+from tests.eventually import eventually
 from tests.simgpu import mps_daemon
 from tests.simgpu.mps_daemon import MpsDaemon
 
 MIB = 1 << 20
-OUT_OF_MEMORY, ILLEGAL_ADDRESS, RPC_FAILURE, NOT_READY, MAX_CLIENTS, TERMINATED = 2, 700, 806, 807, 808, 810
+OUT_OF_MEMORY, ILLEGAL_ADDRESS, RPC_FAILURE, NOT_READY, MAX_CLIENTS = 2, 700, 806, 807, 808
+NOBODY = 65534
 TIMED = pytest.mark.slow
 
 
@@ -37,6 +42,27 @@ def attribute(session: ProbeSession, which: int) -> int:
     """A device's attribute: 133 is MPS_ENABLED, 16 the number of multiprocessors."""
     value: int = session(f"device_attribute({which})")
     return value
+
+
+NVML = """
+import json, pynvml
+pynvml.nvmlInit()
+card = pynvml.nvmlDeviceGetHandleByIndex(0)
+lists = {
+    "compute": pynvml.nvmlDeviceGetComputeRunningProcesses(card),
+    "mps": pynvml.nvmlDeviceGetMPSComputeRunningProcesses(card),
+}
+found = {name: {process.pid: process.usedGpuMemory for process in listed} for name, listed in lists.items()}
+samples = pynvml.nvmlDeviceGetProcessUtilization(card, 0)
+print(json.dumps({**found, "samples": {sample.pid: sample.smUtil for sample in samples}}))
+"""
+
+
+def nvml_of(world: World) -> dict[str, dict[int, int]]:
+    """What NVML says of the first card: lists of processes with their bytes, and samples in percent."""
+    done = subprocess.run([sys.executable, "-c", NVML], env=world.environment(), check=True, capture_output=True)
+    lists = json.loads(done.stdout)
+    return {name: {int(pid): number for pid, number in listed.items()} for name, listed in lists.items()}
 
 
 def launched(session: ProbeSession, kernel: str) -> int:
@@ -97,8 +123,8 @@ def test_a_fault_ends_the_clients_of_its_server_only(make_daemon: MakeDaemon, wo
     faulty, neighbour, other, outside = ours.client(), ours.client(), theirs.client(), world.session()
     assert outside("start()") == 0
     assert launched(faulty, "fault_10") == ILLEGAL_ADDRESS
-    assert launched(neighbour, "spin_10") == TERMINATED
-    assert neighbour(f"alloc({MIB})")[0] == TERMINATED
+    assert launched(neighbour, "spin_10") == ILLEGAL_ADDRESS
+    assert neighbour(f"alloc({MIB})")[0] == ILLEGAL_ADDRESS
     assert [launched(session, "spin_10") for session in (other, outside)] == [0, 0]
 
 
@@ -107,21 +133,19 @@ def test_a_client_that_waits_for_its_work_is_woken_by_a_fault(daemon: MpsDaemon)
     waiting("kernels.launch(kernels.load('spin_60000000'))")
     waiting.tell("cuda.cuCtxSynchronize()")
     launched(faulty, "fault_10")
-    assert waiting.answer() == TERMINATED
+    assert waiting.answer() == ILLEGAL_ADDRESS
 
 
-def test_after_a_fault_a_new_client_is_served_once_those_before_it_have_ended(daemon: MpsDaemon) -> None:
+def test_after_a_fault_new_clients_are_refused_until_those_before_it_have_ended(daemon: MpsDaemon) -> None:
     faulty, stopped = daemon.client(), daemon.client()
     stopped.process.send_signal(signal.SIGSTOP)
     launched(faulty, "fault_10")
     assert daemon.tell(f"get_server_status {daemon.server()}") == ["FAULT"]
-    new = daemon.session()
-    new.tell("start()")
+    assert daemon.session()("cuda.cuInit(0)") == NOT_READY
     faulty.kill()
-    time.sleep(0.2)
-    assert new.process.pid not in daemon.clients()
+    assert daemon.session()("cuda.cuInit(0)") == NOT_READY
     stopped.kill()
-    assert new.answer() == 0
+    daemon.client()
     assert daemon.tell(f"get_server_status {daemon.server()}") == ["ACTIVE"]
 
 
@@ -147,17 +171,46 @@ def test_clients_fail_when_their_server_is_killed_and_a_new_server_serves_new_on
     assert daemon.server() != first
 
 
-def test_server_and_clients_go_on_when_the_daemon_is_killed_and_another_daemon_may_start(daemon: MpsDaemon) -> None:
+def test_a_server_ends_with_its_daemon_and_another_daemon_serves_new_clients(daemon: MpsDaemon) -> None:
     before = daemon.client()
     server = daemon.server()
     daemon.process.kill()
     daemon.process.wait()
-    assert launched(before, "spin_10") == 0
+    eventually(lambda: not mps_daemon.is_running(server))
+    assert launched(before, "spin_10") == RPC_FAILURE
     daemon.process = daemon.start()
     after = daemon.client()
-    assert launched(before, "spin_10") == 0
+    assert launched(before, "spin_10") == RPC_FAILURE
+    assert launched(after, "spin_10") == 0
     assert daemon.clients() == {after.process.pid}
-    os.kill(server, signal.SIGKILL)
+
+
+def test_another_user_may_ask_the_daemon_and_change_nothing(world: World) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)  # unlike the folders of tests, which other users cannot enter
+        daemon = MpsDaemon(world, Path(folder) / "pipe")
+        assert daemon.asked("get_server_list", user=NOBODY).returncode == 0
+        for command in ("set_default_active_thread_percentage 7", "quit -t 0", "start_server -uid 0"):
+            refused = daemon.asked(command, user=NOBODY)
+            assert refused.stdout == f"Insufficient privileges for UID {NOBODY}\n"
+        assert daemon.tell("get_default_active_thread_percentage") == ["100.0"]
+        mps_daemon.end_all(world)
+
+
+def test_nvml_lists_clients_and_server_and_only_the_server_has_samples(daemon: MpsDaemon, world: World) -> None:
+    clients, outside = [daemon.client(), daemon.client()], world.session()
+    assert outside("start()") == 0
+    for session in (*clients, outside):
+        assert session(f"alloc({MIB})")[0] == 0
+        session("kernels.launch(kernels.load('spin_300000'))")
+    pids, server = [session.process.pid for session in clients], daemon.server()
+    found = nvml_of(world)
+    assert found["compute"].keys() == {*pids, outside.process.pid, server}
+    assert found["compute"][server] == 66 * MIB
+    assert found["mps"] == {pid: found["compute"][pid] for pid in pids}
+    assert found["samples"] == {outside.process.pid: 50, server: 50}
 
 
 def test_a_directory_has_one_daemon(daemon: MpsDaemon) -> None:

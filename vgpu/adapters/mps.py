@@ -62,6 +62,11 @@ def processes(proc: Path = Path("/proc")) -> Iterator[MpsProcess]:
             yield found
 
 
+def process(pid: int, proc: Path = Path("/proc")) -> MpsProcess | None:
+    """Return a daemon or a server; None where the process is none."""
+    return _find(proc / str(pid))
+
+
 def start(
     program: Path, card: CardUuid, pipe: Path, log: Path, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:

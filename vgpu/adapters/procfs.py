@@ -17,7 +17,8 @@ from typing import Final
 from vgpu.adapters.bounded_calls import BoundedCalls
 from vgpu.domain import printable
 
-_MAX_COMMAND: Final = 16  # TASK_COMM_LEN of the kernel
+COMMAND_LENGTH: Final = 15  # the kernel cuts the name of a command: TASK_COMM_LEN, with the byte at its end
+_MAX_COMMAND: Final = COMMAND_LENGTH + 1
 _MAX_CGROUPS: Final = 64 * 1024  # a line of at most 4 KiB for each of a dozen hierarchies
 _MAX_MAPS: Final = 16 << 20  # 100,000 mappings; the kernel allows 65,530 unless an administrator allows more
 _MAPS_TIMEOUT_S: Final = 1.0

@@ -108,7 +108,8 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
             yield _finding("warning", about, ownership.DUPLICATE, ownership.advice(view.name, state.card.counts_on))
             continue
         if not state.card.healthy:
-            yield _finding("error", about, str(Reason.CARD_UNHEALTHY), state.card.reason or "unhealthy")
+            since = state.card.unhealthy_since
+            yield _finding("error", about, str(Reason.CARD_UNHEALTHY), state.card.reason or "unhealthy", since)
         if state.card.exclusive_process:
             yield _finding("warning", about, str(Reason.CARD_EXCLUSIVE), EXCLUSIVE_PROCESS)
         if state.card.cordoned:

@@ -1,4 +1,4 @@
-"""The room that is kept free for a gang, in answers. Who may see the gang's pods is told its name. Pure."""
+"""The room that is kept free for a gang, in answers. Only callers who may see the gang's pods read its name. Pure."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -145,7 +145,11 @@ class SimulatedEntrySchema(BaseModel):
             }
         ],
     )
-    count: int = Field(1, ge=1, le=MAX_SIMULATED, description="how many pods of this manifest")
+    count: Any = Field(  # what is no such number is wrong in this entry only
+        1,
+        description="how many pods of this manifest",
+        json_schema_extra={"type": "integer", "minimum": 1, "maximum": MAX_SIMULATED},
+    )
 
 
 class SimulateBodySchema(BaseModel):

@@ -80,7 +80,7 @@ async def simulate(
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
     """
-    if sum(entry.count for entry in body.pods) > schemas.MAX_SIMULATED:
+    if sum(_count(entry) or 1 for entry in body.pods) > schemas.MAX_SIMULATED:
         raise bad_field("pods", f"more than {schemas.MAX_SIMULATED} pods in all; simulate fewer")
     snapshot = await context.snapshot()
     read = _read(body, context, snapshot)
@@ -113,17 +113,27 @@ def _read(
     """Read the manifests. Raises AdminProblem that names every field that is wrong where no manifest can be read."""
     found: list[PodsToPlace | UnplaceableEntry] = []
     for index, entry in enumerate(body.pods):
-        read = _pod(entry.pod, entry.count, context, snapshot)
-        if isinstance(read, PodsToPlace):
+        count = _count(entry)
+        read = _pod(entry.pod, count or 1, context, snapshot)
+        if count and isinstance(read, PodsToPlace):
             found.append(read)
             continue
-        problems = tuple(FieldError(f"pods[{index}].pod.{field}".removesuffix("."), why) for field, why in read)
+        wrong = [] if isinstance(read, PodsToPlace) else [(f"pod.{field}", why) for field, why in read]
+        wrong += [] if count else [("count", f"must be a whole number from 1 to {schemas.MAX_SIMULATED}")]
+        problems = tuple(FieldError(f"pods[{index}].{field}".removesuffix("."), why) for field, why in wrong)
         namespace = _text(entry.pod, "namespace") or DEFAULT_NAMESPACE
-        found.append(UnplaceableEntry(namespace, _text(entry.pod, "name") or "pod", problems, entry.count))
+        found.append(UnplaceableEntry(namespace, _text(entry.pod, "name") or "pod", problems, count or 1))
     errors = [problem for entry in found if isinstance(entry, UnplaceableEntry) for problem in entry.problems]
     if not any(isinstance(entry, PodsToPlace) for entry in found):
         raise AdminProblem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0].field}: {errors[0].detail}", errors)
     return found
+
+
+def _count(entry: schemas.SimulatedEntrySchema) -> int | None:
+    """Return how many pods an entry asks for; None where it says no such number."""
+    count = entry.count
+    is_number = isinstance(count, int) and not isinstance(count, bool)
+    return count if is_number and 1 <= count <= schemas.MAX_SIMULATED else None
 
 
 def _text(manifest: object, name: str) -> str:

@@ -47,6 +47,16 @@ int card_board_add(struct card_board *board, struct container *container, const 
     return tenant;
 }
 
+int card_board_group(const struct card_board *board, const uint8_t group[SPACE_GROUP_SIZE]) {
+    for (int tenant = 0; tenant < SCHEDULE_TENANTS; tenant++) {
+        struct container *first = board->containers[tenant];
+        if (!first) continue;
+        const struct tenancy *tenancy = container_tenancy(first, board, tenant);
+        if (tenancy->is_member && memcmp(tenancy->group, group, SPACE_GROUP_SIZE) == 0) return tenant;
+    }
+    return SCHEDULE_NONE;
+}
+
 void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now) {
     schedule_set_demand(board->schedule, tenant, demand, now);
     card_board_touch(board);
@@ -60,6 +70,7 @@ void card_board_close_unused(struct card_board *board) {
 
 void card_board_remove(struct card_board *board, int tenant) {
     schedule_remove(board->schedule, tenant);
+    board->containers[tenant] = NULL;
     card_board_touch(board);
     card_board_close_unused(board);
 }
@@ -79,15 +90,35 @@ static void publish_changes(struct card_board *board, uint64_t now) {
     }
 }
 
-static struct container_use use_of(const struct card_board *board, int tenant) {
-    struct container *container = board->containers[tenant];
-    return container_use(container, board->uuid, &container_tenancy(container, board)->region_row);
+/* The later of the two decides whether the card is busy. */
+static struct container_use sum_of(const struct container_use *one, const struct container_use *other) {
+    return (struct container_use){
+        .busy_until = max_u64(one->busy_until, other->busy_until),
+        .awaited_until = max_u64(one->awaited_until, other->awaited_until),
+        .gpu_ns = saturating_add(one->gpu_ns, other->gpu_ns),
+        .throttled_ns = saturating_add(one->throttled_ns, other->throttled_ns),
+        .is_waiting = one->busy_until >= other->busy_until ? one->is_waiting : other->is_waiting};
+}
+
+struct container_use card_board_use(const struct card_board *board, int tenant) {
+    struct container_use sum = {0};
+    struct tenancy *tenancy;
+    for (struct container *container = board->containers[tenant]; container; container = tenancy->next) {
+        tenancy = container_tenancy(container, board, tenant);
+        struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
+        sum = sum_of(&use, &sum);
+    }
+    return sum;
 }
 
 static struct joint_use joint_use_of(const struct card_board *board, int tenant) {
-    struct container *container = board->containers[tenant];
-    struct container_use use = use_of(board, tenant);
-    uint64_t in_calls = container_synchronize_ns(container, container_tenancy(container, board)->region_row);
+    struct container_use use = card_board_use(board, tenant);
+    uint64_t in_calls = 0;
+    const struct tenancy *tenancy;
+    for (struct container *container = board->containers[tenant]; container; container = tenancy->next) {
+        tenancy = container_tenancy(container, board, tenant);
+        in_calls = saturating_add(in_calls, container_synchronize_ns(container, tenancy->region_row));
+    }
     return (struct joint_use){
         .gpu_ns = use.gpu_ns, .waited_ns = saturating_add(use.throttled_ns, in_calls), .busy_until = use.busy_until};
 }
@@ -112,7 +143,7 @@ static void decide_on_joint_turns(struct card_board *board, uint64_t now) {
 static void check_holder_idle(struct card_board *board, uint64_t now) {
     int tenant = schedule_run_tenant_to_check(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
-    struct container_use use = use_of(board, tenant);
+    struct container_use use = card_board_use(board, tenant);
     schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, use.is_waiting, now);
 }
 

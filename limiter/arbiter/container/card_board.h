@@ -4,6 +4,7 @@
 #define VGPU_ARBITER_CONTAINER_CARD_BOARD_H
 
 #include "arbiter/schedule/schedule.h"
+#include "common/limits.h"
 #include "common/region_layout.h"
 
 struct container;
@@ -14,7 +15,7 @@ struct card_board {
     struct schedule *schedule;                        /* NULL: the entry is free */
     uint64_t next_run_at;                             /* when schedule_run is due */
     uint64_t next_heartbeat_at;                       /* UINT64_MAX: no client checks the heartbeat */
-    struct container *containers[SCHEDULE_TENANTS];   /* by tenant */
+    struct container *containers[SCHEDULE_TENANTS];   /* by tenant; of a group in space: its first member. NULL: none */
     struct arbitration_page *pages[SCHEDULE_CLIENTS]; /* by client; NULL: no client has the index */
 };
 
@@ -24,11 +25,17 @@ struct card_board *card_board_of(const uint8_t uuid[UUID_SIZE]);
 /* Adds a container to the card; its tenant index, or SCHEDULE_NONE if there are too many. */
 int card_board_add(struct card_board *board, struct container *container, const struct demand *demand, uint64_t now);
 
+/* The tenant that is this group in space; SCHEDULE_NONE if there is none. */
+int card_board_group(const struct card_board *board, const uint8_t group[SPACE_GROUP_SIZE]);
+
 /* Replaces what a tenant asks of the card. */
 void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now);
 
 /* Removes a tenant, all of whose clients have left; closes the board if it was the last. */
 void card_board_remove(struct card_board *board, int tenant);
+
+/* What the tenant's containers say together of the card. */
+struct container_use card_board_use(const struct card_board *board, int tenant);
 
 /* Closes a board without tenants; does nothing to another. */
 void card_board_close_unused(struct card_board *board);

@@ -39,6 +39,7 @@ struct connection {
     struct event_source source;  /* first, so that a pointer to it is one to the connection */
     struct container *container; /* NULL: the entry is free */
     struct card_board *board;    /* NULL: no hello was accepted yet */
+    bool is_member;              /* its client is one of its container's group in space */
     int client;
     uint64_t accepted_at;
     struct rate_limit rate;
@@ -89,10 +90,11 @@ static enum arbitration_result join_card(struct connection *connection, const st
                                          struct arbitration_page *page, uint64_t now) {
     struct demand demand;
     struct container *container = connection->container;
+    connection->is_member = (hello->abilities & ARBITRATION_IN_SPACE) && limits_is_in_space(&container->limits);
     if (!demand_of(&container->limits, hello->uuid, &demand)) return ARBITRATION_NO_SUCH_CARD;
     struct card_board *board = container->accepted_clients < ACCEPTED_PER_CONTAINER ? card_board_of(hello->uuid) : NULL;
     if (!board) return ARBITRATION_TOO_MANY;
-    struct tenancy *tenancy = tenancy_of(container, board, now);
+    struct tenancy *tenancy = tenancy_of(container, board, connection->is_member, now);
     bool joins = (hello->abilities & ARBITRATION_JOINS) != 0;
     connection->client = tenancy ? card_board_join(board, tenancy->tenant, page, joins, now) : SCHEDULE_NONE;
     card_board_close_unused(board);
@@ -135,10 +137,10 @@ static bool handle_hello(struct connection *connection, const void *bytes, size_
  * machine it is received some ms later. The region says when it is. */
 static uint64_t rest_of_turn(const struct connection *connection, uint64_t announced, uint64_t now) {
     struct card_board *board = connection->board;
-    struct tenancy *tenancy = tenancy_of(connection->container, board, now);
+    struct tenancy *tenancy = tenancy_of(connection->container, board, connection->is_member, now);
     if (!tenancy) return announced;
     uint64_t busy_until = container_use(connection->container, board->uuid, &tenancy->region_row).busy_until;
-    schedule_run_note_busy_until(board->schedule, tenancy->tenant, busy_until);
+    schedule_run_note_busy_until(board->schedule, tenancy->tenant, card_board_use(board, tenancy->tenant).busy_until);
     uint64_t drains_at = saturating_sub(busy_until, ARBITRATION_BUSY_GRACE_NS);
     if (saturating_add(drains_at, LATE_MAX) < now) return announced;
     return min_u64(announced, drains_at - min_u64(drains_at, now));

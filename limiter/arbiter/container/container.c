@@ -102,9 +102,10 @@ struct container_use container_use(const struct container *container, const uint
     return (struct container_use){0};
 }
 
-struct tenancy *container_tenancy(struct container *container, const struct card_board *board) {
+struct tenancy *container_tenancy(struct container *container, const struct card_board *board, int tenant) {
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board == board) return &container->tenancies[i];
+        if (container->tenancies[i].board == board && container->tenancies[i].tenant == tenant)
+            return &container->tenancies[i];
     return NULL;
 }
 

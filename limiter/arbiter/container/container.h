@@ -12,11 +12,14 @@
 
 struct card_board;
 
-/* A container on one card. */
+/* A container on one card. One of a group in space may have two: as a member of its group, and by itself. */
 struct tenancy {
     struct card_board *board; /* NULL: the entry is free */
     int tenant;               /* index on the board */
     unsigned region_row;      /* where the card's row in the region was last found */
+    bool is_member;           /* the tenant is the group in space `group`, with `next` as the next one of its members */
+    uint8_t group[SPACE_GROUP_SIZE];
+    struct container *next; /* NULL: there is no other */
 };
 
 struct container {
@@ -69,8 +72,8 @@ struct container_use container_use(const struct container *container, const uint
  */
 uint64_t container_synchronize_ns(const struct container *container, unsigned row);
 
-/* The container's tenancy on a board; NULL if it has none there. */
-struct tenancy *container_tenancy(struct container *container, const struct card_board *board);
+/* The container's entry of this tenant of the board; NULL if it has none. */
+struct tenancy *container_tenancy(struct container *container, const struct card_board *board, int tenant);
 
 /* Removes the container's socket, and closes its files. Its connections and its tenancies have ended before. */
 void container_close(struct container *container);

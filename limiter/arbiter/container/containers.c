@@ -11,6 +11,7 @@
 #include "arbiter/container/connections.h"
 #include "arbiter/container/container.h"
 #include "arbiter/container/tenancy.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 /* ACCEPTS_PER_REFRESH: connections that one container may open within half a second, so that a container that does
@@ -68,7 +69,7 @@ static struct container *add_container(const char *name) {
 
 static void remove_container(struct container *container) {
     connections_close(container);
-    tenancy_end_all(container);
+    tenancy_end_all(container, clock_now());
     container_close(container);
     count--;
 }
@@ -125,6 +126,10 @@ static void refresh(struct container *container, uint64_t now) {
     container->accepts_left = ACCEPTS_PER_REFRESH;
     if (container->listener.fd >= 0) event_loop_mute(&container->listener, false);
     container_read_limits(container);
+    if (tenancy_has_left_group(container)) {
+        connections_close(container); /* its processes connect anew, each as a tenant of its own */
+        tenancy_end_all(container, now);
+    }
     tenancy_update_all(container, now);
 }
 

@@ -1,21 +1,61 @@
 #include "arbiter/container/tenancy.h"
 
+#include <string.h>
+
 #include "arbiter/container/card_board.h"
 #include "arbiter/tenant/demand.h"
 
 /* Entries of a container's table that are free have no board. */
-static struct tenancy *free_entry(struct container *container) { return container_tenancy(container, NULL); }
+static struct tenancy *find(struct container *container, const struct card_board *board, bool is_member) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
+        struct tenancy *tenancy = &container->tenancies[i];
+        if (tenancy->board == board && (!board || tenancy->is_member == is_member)) return tenancy;
+    }
+    return NULL;
+}
 
-struct tenancy *tenancy_of(struct container *container, struct card_board *board, uint64_t now) {
+static struct demand demand_of_group(const struct card_board *board, int tenant) {
+    struct demand sum = demand_of_empty_group();
+    for (struct container *member = board->containers[tenant]; member;
+         member = container_tenancy(member, board, tenant)->next)
+        demand_add_member(&sum, &member->limits, board->uuid);
+    return sum;
+}
+
+static bool begin_own(struct tenancy *added, struct card_board *board, struct container *container, uint64_t now) {
     struct demand demand;
-    struct tenancy *present = container_tenancy(container, board);
-    if (present) return present;
-    struct tenancy *added = free_entry(container);
-    if (!added || !demand_of(&container->limits, board->uuid, &demand)) return NULL;
+    if (!demand_of(&container->limits, board->uuid, &demand)) return false;
     int tenant = card_board_add(board, container, &demand, now);
-    if (tenant == SCHEDULE_NONE) return NULL;
+    if (tenant == SCHEDULE_NONE) return false;
     *added = (struct tenancy){.board = board, .tenant = tenant};
-    return added;
+    return true;
+}
+
+/* The first member makes the group a tenant; later ones are put before it. */
+static bool begin_membership(struct tenancy *added, struct card_board *board, struct container *container,
+                             uint64_t now) {
+    struct demand demand = demand_of_empty_group();
+    demand_add_member(&demand, &container->limits, board->uuid);
+    int present = card_board_group(board, container->limits.space_group);
+    int tenant = present != SCHEDULE_NONE ? present : card_board_add(board, container, &demand, now);
+    if (tenant == SCHEDULE_NONE) return false;
+    *added = (struct tenancy){.board = board,
+                              .tenant = tenant,
+                              .is_member = true,
+                              .next = present != SCHEDULE_NONE ? board->containers[tenant] : NULL};
+    memcpy(added->group, container->limits.space_group, sizeof added->group);
+    board->containers[tenant] = container;
+    demand = demand_of_group(board, tenant);
+    card_board_change(board, tenant, &demand, now);
+    return true;
+}
+
+struct tenancy *tenancy_of(struct container *container, struct card_board *board, bool is_member, uint64_t now) {
+    struct tenancy *present = find(container, board, is_member);
+    if (present) return present;
+    struct tenancy *added = find(container, NULL, false);
+    if (!added) return NULL;
+    return (is_member ? begin_membership : begin_own)(added, board, container, now) ? added : NULL;
 }
 
 void tenancy_update_all(struct container *container, uint64_t now) {
@@ -23,13 +63,44 @@ void tenancy_update_all(struct container *container, uint64_t now) {
         struct tenancy *tenancy = &container->tenancies[i];
         struct demand demand;
         if (!tenancy->board) continue;
-        demand_of(&container->limits, tenancy->board->uuid, &demand);
+        if (tenancy->is_member)
+            demand = demand_of_group(tenancy->board, tenancy->tenant);
+        else
+            demand_of(&container->limits, tenancy->board->uuid, &demand);
         card_board_change(tenancy->board, tenancy->tenant, &demand, now);
     }
 }
 
-void tenancy_end_all(struct container *container) {
+bool tenancy_has_left_group(const struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
+        const struct tenancy *tenancy = &container->tenancies[i];
+        if (tenancy->board && tenancy->is_member &&
+            memcmp(tenancy->group, container->limits.space_group, sizeof tenancy->group) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where the list of the tenant's containers points to this one. */
+static struct container **place_of(struct card_board *board, int tenant, const struct container *container) {
+    struct container **place = &board->containers[tenant];
+    while (*place != container) place = &container_tenancy(*place, board, tenant)->next;
+    return place;
+}
+
+static void end(struct container *container, struct tenancy *tenancy, uint64_t now) {
+    struct card_board *board = tenancy->board;
+    *place_of(board, tenancy->tenant, container) = tenancy->next;
+    tenancy->board = NULL;
+    if (board->containers[tenancy->tenant]) {
+        struct demand demand = demand_of_group(board, tenancy->tenant);
+        card_board_change(board, tenancy->tenant, &demand, now);
+    } else {
+        card_board_remove(board, tenancy->tenant);
+    }
+}
+
+void tenancy_end_all(struct container *container, uint64_t now) {
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board)
-            card_board_remove(container->tenancies[i].board, container->tenancies[i].tenant);
+        if (container->tenancies[i].board) end(container, &container->tenancies[i], now);
 }

@@ -2,6 +2,7 @@
 
 #include "arbiter/schedule/clients.h"
 #include "arbiter/schedule/current_turn.h"
+#include "arbiter/schedule/group_turn.h"
 #include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/tenant.h"
@@ -49,16 +50,20 @@ static bool needs_turns(const struct schedule *schedule, const struct tenant *te
     return !tenant_is_active(tenant, now) || active_tenants > 1;
 }
 
+/* Each member of a group limits itself where there is no heartbeat, and does not know how many others there are. */
+static unsigned fallback_percent(const struct tenant *tenant, const struct census *census) {
+    unsigned percent = turn_allowance_fallback(&tenant->demand, census->guarantee_sum, census->without_guarantee);
+    return tenant->demand.is_group ? (unsigned)max_u64(1, percent / tenant->clients) : percent;
+}
+
 /* A turn without limits becomes void when the card is contended. */
 static void publish(struct schedule *schedule, int client, const struct census *census, uint64_t now) {
     const struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     struct arbitration_page *page = &schedule->clients[client].page;
     bool has_turn = (schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0) ||
-                    joint_turns_has(schedule, client, now);
+                    group_turn_is_held_by(schedule, client) || joint_turns_has(schedule, client, now);
     page->contended = tenant->is_contended;
-    page->fallback_percent = tenant->is_contended ? turn_allowance_fallback(&tenant->demand, census->guarantee_sum,
-                                                                            census->without_guarantee)
-                                                  : FULL_CORES;
+    page->fallback_percent = tenant->is_contended ? fallback_percent(tenant, census) : FULL_CORES;
     if (tenant->is_contended && !has_turn) page->turn = 0;
     clients_mark_changed(schedule, client);
 }

@@ -1,6 +1,7 @@
 #include "arbiter/schedule/current_turn.h"
 
 #include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/group_turn.h"
 #include "arbiter/schedule/next_turn.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/overrun_budget.h"
@@ -57,10 +58,21 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
-    uint64_t depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
-                                          next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
-    turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : depth);
-    clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
+    turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
+                                       next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
+    turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : turn->depth);
+    clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, turn->depth);
+}
+
+/* An expected arrival does not bound it: parts have no budget that could end in time. */
+static void publish_to_group(struct schedule *schedule, uint64_t now) {
+    struct current_turn *turn = &schedule->turn;
+    turn->end_by = 0;
+    turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
+                                       next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
+    turn->yield_at = turn->began_at + turn->budget - turn->depth;
+    group_turn_give(schedule, turn->client);
+    group_turn_give_waiting(schedule);
 }
 
 /* A fixed share keeps to its guarantee. A burst tenant beyond it owes what it takes while others wait, and these keep
@@ -90,7 +102,7 @@ void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, 
     schedule->clients[client].page.free_at =
         schedule->turn.began_at + (schedule->last_client == client ? 0 : TENANT_HANDOVER);
     schedule->last_client = client;
-    publish(schedule, now);
+    (tenant->demand.is_group ? publish_to_group : publish)(schedule, now);
     current_turn_note_waiter(schedule, now);
 }
 
@@ -128,6 +140,10 @@ void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     turn->is_asked_to_yield = true;
     turn->check_idle_at = min_u64(turn->check_idle_at, now + CURRENT_TURN_CHECK_MIN);
     turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
+    if (group_turn_is_current(schedule)) {
+        group_turn_ask_to_yield(schedule);
+        return;
+    }
     schedule->clients[turn->client].page.yield_turn = turn->number;
     clients_mark_changed(schedule, turn->client);
 }
@@ -207,7 +223,9 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     learn_turn_length(tenant, turn, ended, idle_since);
     note_ending(tenant, turn, ended, idle_since);
     charge_overrun(schedule, turn, ended);
-    if (schedule->clients[turn->client].page.turn == turn->number)
+    if (group_turn_is_current(schedule))
+        group_turn_take_back(schedule);
+    else if (schedule->clients[turn->client].page.turn == turn->number)
         clients_publish_turn(schedule, turn->client, 0, 0, 0);
     schedule->last_turn_ns = ended > turn->began_at ? ended - turn->began_at : 0;
     bool was_used = idle_since > turn->began_at;

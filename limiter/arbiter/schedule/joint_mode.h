@@ -38,7 +38,8 @@ struct joint_figures {
     uint64_t contested_ns; /* time in which a client waited for a turn; only if turns are apart */
     bool is_possible;      /* no active tenant forbids it */
     bool has_newcomer;     /* a tenant became active, so what was measured before says nothing */
-    bool is_any_slower;    /* a tenant within its guarantee waits longer for the same work than apart; if joint */
+    bool is_any_slower;    /* a tenant within its guarantee waits longer for the same work than apart, beside one that
+                            * has more than its own; if joint */
     bool is_any_unseen;    /* one that waited apart has not waited yet; likewise */
     bool is_any_behind;    /* a tenant has less than it had apart and than is guaranteed to it; likewise */
 };

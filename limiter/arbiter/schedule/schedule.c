@@ -6,6 +6,7 @@
 #include "arbiter/schedule/contention.h"
 #include "arbiter/schedule/current_turn.h"
 #include "arbiter/schedule/expected_arrivals.h"
+#include "arbiter/schedule/group_turn.h"
 #include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/overrun_budget.h"
@@ -89,10 +90,24 @@ int schedule_join(struct schedule *schedule, int tenant, bool joins) {
     return index;
 }
 
+/* A part of a group's turn has changed: the turn drains when no client holds a part any more, with the last of them. */
+static void conclude_group_turn(struct schedule *schedule, uint64_t now) {
+    struct group_drain drain = group_turn_drain(schedule);
+    if (drain.client == SCHEDULE_NONE) {
+        current_turn_end(schedule, now, now);
+        return;
+    }
+    schedule->turn.client = drain.client;
+    if (!drain.is_held) current_turn_note_done(schedule, drain.drains_at, drain.is_awaited, now);
+}
+
 void schedule_leave(struct schedule *schedule, int client, uint64_t now) {
     struct client *leaving = &schedule->clients[client];
     current_turn_account(schedule, now);
-    if (schedule->turn.number && schedule->turn.client == client) current_turn_end(schedule, now, now);
+    if (group_turn_leave(schedule, client))
+        conclude_group_turn(schedule, now);
+    else if (schedule->turn.number && schedule->turn.client == client)
+        current_turn_end(schedule, now, now);
     clients_dequeue(schedule, client);
     if (--schedule->tenants[leaving->tenant].clients == 0) schedule->connected_tenants--;
     leaving->is_taken = false;
@@ -130,6 +145,10 @@ void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn
         joint_turns_grant(schedule, client, now);
         return;
     }
+    if (group_turn_admits(schedule, client)) {
+        group_turn_give(schedule, client);
+        return;
+    }
     if (has_turn) {
         expected_arrivals_conclude(schedule, true, now);
         return;
@@ -146,9 +165,14 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
                    uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) clients_publish_turn(schedule, client, 0, 0, 0);
-    if (!turn->number || turn->number != number || turn->client != client) return;
     bool is_credible = rest <= TENANT_LONG_KERNEL;
     uint64_t drains_at = max_u64(now + (is_credible ? rest : REST_MAX), turn->began_at);
+    if (group_turn_is_current(schedule)) {
+        current_turn_account(schedule, now);
+        if (group_turn_note_done(schedule, client, number, drains_at, is_awaited)) conclude_group_turn(schedule, now);
+        return;
+    }
+    if (!turn->number || turn->number != number || turn->client != client) return;
     if (turn->drains_at && turn->drains_at <= drains_at && !turn->is_drain_awaited) return;
     turn->may_finish &= is_credible;
     current_turn_account(schedule, now);

@@ -1,8 +1,10 @@
 #include "arbiter/schedule/schedule_run.h"
 
+#include "arbiter/schedule/clients.h"
 #include "arbiter/schedule/contention.h"
 #include "arbiter/schedule/current_turn.h"
 #include "arbiter/schedule/expected_arrivals.h"
+#include "arbiter/schedule/group_turn.h"
 #include "arbiter/schedule/next_turn.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/overrun_budget.h"
@@ -100,13 +102,16 @@ static uint64_t end_of_turn(const struct schedule *schedule) {
     return drains_at ? min_u64(drains_at, limit) : limit;
 }
 
-/* If the only waiting client is the holder itself, its turn ends before the work has drained and the next one begins at
- * once, because there is no handover. The next turn counts from the end of the work. */
+/* If the only waiting client is the holder itself, or all are of the group that holds the turn, its turn ends before
+ * the work has drained and the next one begins at once, because there is no handover. The next turn counts from the end
+ * of the work. */
 static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
     bool is_near = turn->drains_at && turn->drains_at <= now + turn->budget;
     bool ends_for_arrival = turn->end_by && turn->end_by <= turn->drains_at + EXPECTED_ARRIVALS_NEAR;
-    return is_near && !ends_for_arrival && schedule->waiting_clients == 1 && schedule->clients[turn->client].is_waiting;
+    if (!is_near || ends_for_arrival || !schedule->waiting_clients) return false;
+    if (group_turn_is_current(schedule)) return !clients_others_wait(schedule, turn->tenant);
+    return schedule->waiting_clients == 1 && schedule->clients[turn->client].is_waiting;
 }
 
 static uint64_t lead_time(const struct schedule *schedule, int next) {

@@ -2,6 +2,7 @@
  *     schedule.c           tenants, clients and their messages
  *     schedule_run.c       what is due by the clock
  *     current_turn.c       a turn's beginning, charge and end
+ *     group_turn.c         the turn of a group in space, which its clients hold together
  *     next_turn.c          which tenant is next, and whether the holder has to yield
  *     expected_arrivals.c  reservations for predicted arrivals
  *     joint_mode.c         whether turns are held jointly
@@ -19,6 +20,13 @@
 #include "common/arbitration.h"
 #include "common/arithmetic.h"
 
+/* A client's part of its group's current turn. */
+struct turn_part {
+    uint32_t number;       /* in the client's page; 0: it has none */
+    uint64_t drains_at;    /* when its work drains, as the client said with DONE; 0 = no DONE so far */
+    bool is_drain_awaited; /* the client says when the work has drained */
+};
+
 struct client {
     bool is_taken;   /* the entry is in use */
     bool is_waiting; /* in its tenant's queue */
@@ -26,15 +34,17 @@ struct client {
     bool is_changed; /* on the list of clients whose page is to be published */
     int32_t tenant;
     int32_t next; /* next client in the tenant's queue, or next free entry */
+    struct turn_part part;
     struct arbitration_page page;
 };
 
 struct current_turn {
     uint32_t number; /* 0: no client has the turn */
     int32_t tenant;
-    int32_t client;
+    int32_t client; /* of a group: one of those that hold it */
     uint64_t began_at;
     uint64_t budget;
+    uint64_t depth;           /* GPU time that may be in flight at once; of a group, in each part */
     uint64_t yield_at;        /* from when on it is asked to yield to a waiting client that it does not rank before */
     uint64_t contested_since; /* when a client began to wait for its end; 0 = none waits */
     uint64_t check_idle_at;   /* when the region is to be read, to see whether the card is idle */

@@ -13,6 +13,9 @@ enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
  * difference. */
 enum { LESS = 90, SLACK = 20 };
 
+/* Clearly more than a percent of the card, in permille. */
+enum { AHEAD_PERMILLE = 11 };
+
 /* A tenant that waits more often than this for each unit of its kernels' time, in permille, hardly uses the card. */
 enum { WAITING_MAX = 1000 * FULL_PERMILLE };
 
@@ -86,6 +89,10 @@ bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint
     if (!use->apart_permille || !is_within || !is_judged(use, guarantee, passed)) return false;
     uint64_t excess = excess_waiting(use);
     return of_time(excess, passed) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
+}
+
+bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+    return of_time(use->used_ns, passed) > guarantee * AHEAD_PERMILLE + SLACK;
 }
 
 bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {

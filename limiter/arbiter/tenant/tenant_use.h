@@ -46,6 +46,9 @@ bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint
  * for a few short requests, how they are served is chance. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
+/* Whether a tenant has clearly more of the card than its guarantee. */
+bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
+
 /* Whether a tenant with a guarantee, which waited when turns were apart, has not waited so far: its requests come
  * seldom, and nothing is known of how they are served now. */
 bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);

@@ -2,9 +2,9 @@
  * of a node. Both are built from this file but installed separately, so the protocol carries a version.
  *
  * Connection. A client is one process on one card. For each card it opens a SOCK_SEQPACKET connection to the socket of
- * its container and sends a hello. The socket tells the arbiter which container the client belongs to; what a client
- * says about itself is not used. The arbiter answers with a welcome. If it accepts, the welcome carries the descriptor
- * of the client's page: a memfd, sealed against shrinking, which only the arbiter can write.
+ * its container and sends a hello. The socket tells the arbiter which container the client belongs to; of what a
+ * client says about itself only its abilities are used. The arbiter answers with a welcome. If it accepts, the welcome
+ * carries the descriptor of the client's page: a memfd, sealed against shrinking, which only the arbiter can write.
  *
  * Messages. From then on the client sends messages (WANT, DONE, DONE_AWAITED) through the socket. The arbiter answers
  * by writing the page and waking the futex in it, never through the socket. Closing the connection gives up the
@@ -23,6 +23,10 @@
  *   of the others, so they measure nothing.
  * - A client whose requests arrive periodically may get its turn shortly before it asks. It sends WANT nevertheless,
  *   because the arbiter learns the time of the arrival from that message.
+ *
+ * Groups in space. Clients whose hello says ARBITRATION_IN_SPACE, in containers whose limits name one group, are one
+ * tenant and hold its turns together. Any other client of such a container takes turns by itself. A client that says so
+ * wrongly takes time from its group only.
  *
  * Trust. No content of a page makes a client crash or wait without a bound. No message of a client, and no missing one,
  * lets the client keep a card: the arbiter ends turns by its own clock.
@@ -61,7 +65,8 @@
 
 /* What a client can do, as bits of its hello. */
 enum arbitration_ability {
-    ARBITRATION_JOINS = 1, /* it knows turns that are held jointly */
+    ARBITRATION_JOINS = 1,    /* it knows turns that are held jointly */
+    ARBITRATION_IN_SPACE = 2, /* its process is a client of the MPS server of its container's group in space */
 };
 
 struct arbitration_hello {

@@ -106,9 +106,11 @@ struct region_slot {
     uint64_t calls;      /* atomic, by the owner: calls begun so far (high 32 bits), calls under way (low 32 bits) */
     uint32_t is_frozen;  /* atomic: 1 = the process is locked for a checkpoint, so NVML says less than it will hold */
     uint32_t image;      /* locked: number of the program that the process runs, which exec() changes; 0 = unknown */
-    uint32_t linked;     /* locked, by the owner: the cards that the process has joined, one bit for each row of `cards`
-                            (region/linked_cards.h) */
-    uint8_t reserved[20];
+    uint32_t is_outside_group; /* atomic, by the owner: 1 = the container is a member of a group in space, but the
+                                  process is no client of the group's MPS server */
+    uint32_t linked; /* locked, by the owner: the cards that the process has joined, one bit for each row of `cards`
+                        (region/linked_cards.h) */
+    uint8_t reserved[16];
     uint64_t used[REGION_CARDS];        /* locked, by the owner and by processes that reconcile or clear its slot: bytes
                                            charged on each card */
     uint64_t managed[REGION_CARDS];     /* locked: the part of `used` that NVML does not count */
@@ -225,6 +227,7 @@ static_assert(sizeof(struct region_activity) == 256, "layout");
 static_assert(offsetof(struct region_activity, turns) == 128, "layout");
 static_assert(offsetof(struct region, activity) == 753920, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
+static_assert(offsetof(struct region_slot, is_outside_group) == 40, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
 static_assert(offsetof(struct region_slot, corrections) == 576, "layout");

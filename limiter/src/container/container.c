@@ -12,11 +12,13 @@
 static struct limits_source *source;
 static struct identity self; /* written under LOCK_CONTAINER, before `is_self_known` */
 static bool is_self_known;   /* atomic, stored with release order: `self` is valid */
+static bool is_space_client; /* atomic */
 static int cached_slot = -1; /* atomic; a hint: the slot's identity is compared at each use */
 
 static void forget(void) {
     is_self_known = false;
     cached_slot = -1;
+    is_space_client = false;
 }
 FORGET_IN_CHILD(forget);
 
@@ -75,6 +77,12 @@ struct space_limits container_space(void) {
     HOLD_LOCK(LOCK_CONTAINER);
     return limits_source_space(limits);
 }
+
+bool container_is_space_client(void) { return __atomic_load_n(&is_space_client, __ATOMIC_RELAXED); }
+
+void container_note_space_client(void) { __atomic_store_n(&is_space_client, true, __ATOMIC_RELAXED); }
+
+bool container_has_managed_memory(void) { return !container_is_limited() || !container_space().directory; }
 
 struct identity container_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;

@@ -40,6 +40,13 @@ const char *container_arbiter_socket(void);
 /* Which MPS server this process may be a client of. */
 struct space_limits container_space(void);
 
+/* Whether this process is a client of its group's MPS server. False until that was noted after cuInit. */
+bool container_is_space_client(void);
+void container_note_space_client(void);
+
+/* Whether the container may have managed memory. A member of a group in space may not (docs/adr/0174). */
+bool container_has_managed_memory(void);
+
 /* Identity of this process. */
 struct identity container_self(void);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hardware/clock.h"
 #include "ledger/mps_servers.h"
@@ -99,7 +100,17 @@ static void quit(struct daemon_state *daemon, const char *option, const char *se
     daemon->ends_at = is_bounded ? clock_now_ns() + strtoull(seconds, NULL, 10) * 1000000000 : UINT64_MAX;
 }
 
-void command_run(struct daemon_state *daemon, const char *line, char *answer, size_t size) {
+/* Only the daemon's user and root change anything. That this is so of a setting was measured, of the others not. */
+static bool is_refused(const char *name, uid_t user) {
+    static const char *const changing[] = {"start_server", "set_default_active_thread_percentage",
+                                           "set_default_device_pinned_mem_limit", "quit"};
+    bool is_changing = false;
+    for (size_t i = 0; i < sizeof changing / sizeof *changing; i++)
+        is_changing = is_changing || strcmp(name, changing[i]) == 0;
+    return is_changing && user != 0 && user != geteuid();
+}
+
+void command_run(struct daemon_state *daemon, uid_t user, const char *line, char *answer, size_t size) {
     char words[128];
     char *rest;
     (void)snprintf(words, sizeof words, "%s", line);
@@ -110,7 +121,9 @@ void command_run(struct daemon_state *daemon, const char *line, char *answer, si
     *answer = '\0';
     if (!name) return;
     server_process_look(&daemon->server);
-    if (strcmp(name, "client") == 0)
+    if (is_refused(name, user))
+        add(&out, "Insufficient privileges for UID %u\n", user);
+    else if (strcmp(name, "client") == 0)
         serve(daemon, first, &out);
     else if (strcmp(name, "start_server") == 0)
         start_server(daemon, &out);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mps/control/server_process.h"
 
@@ -14,7 +15,7 @@ struct daemon_state {
     uint64_t ends_at; /* CLOCK_MONOTONIC ns when it ends at the latest; 0 = it was not told to, UINT64_MAX = any time */
 };
 
-/* Carries out a line and writes the answer, which may be empty. */
-void command_run(struct daemon_state *daemon, const char *line, char *answer, size_t size);
+/* Carries out a line of this user's and writes the answer, which may be empty. */
+void command_run(struct daemon_state *daemon, uid_t user, const char *line, char *answer, size_t size);
 
 #endif

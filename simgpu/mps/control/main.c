@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hardware/clock.h"
@@ -15,23 +16,31 @@
 #include "mps/control/commands.h"
 #include "mps/pipe/pipe.h"
 
-#define ANSWER_SIZE 8192
-#define POLL_MS     20
-#define LINE_S      1 /* for which the line of whoever has connected is waited for */
+#define ANSWER_SIZE   8192
+#define POLL_MS       20
+#define ALL_MAY_WRITE 0666 /* mode of the daemon's files (measured on an H200, driver 580) */
+#define LINE_S        1    /* how long the daemon waits for the line of a client that has connected */
 
 /* Whether this is the only daemon of the directory; it is until the process ends. */
 static bool lock_directory(void) {
     char path[PIPE_PATH_SIZE];
-    int fd = pipe_path(path, "control_lock") ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    int fd = pipe_path(path, "control_lock") ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, ALL_MAY_WRITE) : -1;
+    return fd >= 0 && fchmod(fd, ALL_MAY_WRITE) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 static void write_pid(void) {
     char path[PIPE_PATH_SIZE];
     FILE *file = pipe_path(path, "nvidia-cuda-mps-control.pid") ? fopen(path, "we") : NULL;
     if (!file) return;
+    (void)fchmod(fileno(file), ALL_MAY_WRITE);
     (void)fprintf(file, "%d\n", getpid());
     (void)fclose(file);
+}
+
+static uid_t peer_uid(int fd) {
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : (uid_t)-1;
 }
 
 static void answer_one(struct daemon_state *daemon, int listener) {
@@ -42,7 +51,7 @@ static void answer_one(struct daemon_state *daemon, int listener) {
     if (fd < 0) return;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (recv(fd, line, sizeof line - 1, 0) > 0) {
-        command_run(daemon, line, answer, sizeof answer);
+        command_run(daemon, peer_uid(fd), line, answer, sizeof answer);
         (void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
     }
     close(fd);

@@ -181,7 +181,7 @@ assert len(mounts()) == 1
 
 
 def run_in_own_mounts(state: Path, script: str) -> None:
-    """Run a script as root. Nobody else sees its mounts below `state`."""
+    """Run a script as root, in a mount namespace of its own; `state` is a mount there."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     command = own_mounts.command(own_mounts.SHARED, state, (sys.executable, "-c", MOUNTED + script, str(state)))

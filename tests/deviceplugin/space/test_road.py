@@ -105,7 +105,7 @@ def state() -> Iterator[Path]:
 
 
 def seen_in_own_mounts(world: World, state: Path) -> dict[str, Any]:
-    """Run the script as root, and return what it saw. Nobody else sees its mounts below `state`."""
+    """Run the script as root, in a mount namespace of its own, and return what it saw; `state` is a mount there."""
     script = (sys.executable, "-c", ROAD, str(state), str(world.bin), str(limiter.library_path()))
     done = subprocess.run(
         own_mounts.command(own_mounts.SHARED, state, script),

@@ -60,6 +60,19 @@ async def test_a_finding_says_since_when_a_card_is_cordoned(admin: Admin) -> Non
     assert not any(state.card.cordoned_since for state in admin.world.cluster.states.of(N1).cards)
 
 
+async def test_a_finding_says_since_when_a_card_is_ill(admin: Admin) -> None:
+    path, since = f"{names.GPUNODES_PATH}/n1", "2026-11-29T12:00:00Z"
+    (first, *others) = msgspec.json.decode(await admin.world.client.get(path))["status"]["cards"]
+    ill = first | {"healthy": False, "reason": "Xid79", "unhealthySince": since}
+    well = [card | {"unhealthySince": since} for card in others]
+    await admin.world.client.patch(f"{path}/status", {"status": {"cards": [ill, *well]}})
+    await admin.world.until(lambda: not admin.world.cluster.states.of(N1).cards[0].card.healthy)
+    await admin.fresh()
+    found = (await admin.get("/summary"))["findings"]
+    assert [(row["since"], row["detail"]) for row in found if row["reason"] == "CardUnhealthy"] == [(since, "Xid79")]
+    assert [state.card.unhealthy_since for state in admin.world.cluster.states.of(N1).cards[1:]] == [""] * len(others)
+
+
 async def test_a_card_that_does_not_exist_is_404_and_recorded(admin: Admin) -> None:
     await admin.post("/gpus/GPU-none/cordon", status=404)
     assert [action.action for action in admin.actions] == ["cordon"]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from extender.admin.answers import schemas
 from tests import strategies
 from tests.extender.admin.conftest import Admin
@@ -93,6 +95,24 @@ async def test_wrong_pods_are_named_and_the_others_are_placed(admin: Admin) -> N
         "pods[1].pod.spec.containers[main].resources.limits[vgpu.io/gpu-mem]"
     )
     assert found["pods"][1]["reasons"][0]["reason"] == "InvalidRequest"
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001, 2.5, True, "2", None, [], 10**30])
+async def test_a_wrong_count_is_named_and_the_others_are_placed(admin: Admin, count: object) -> None:
+    found = await simulated(
+        admin, {"pod": manifest("good", gpu_mem=256)}, {"pod": manifest("bad", gpu_mem=256), "count": count}
+    )
+    good, bad = found["pods"]
+    assert (good["name"], good["problems"], bool(good["node"])) == ("good", [], True)
+    assert (bad["name"], bad["node"]) == ("bad", "")
+    assert bad["problems"] == ["pods[1].count: must be a whole number from 1 to 1000"]
+    assert (found["placed"], found["notPlaced"]) == (1, 1)
+
+
+async def test_counts_alone_that_are_wrong_are_refused_by_name(admin: Admin) -> None:
+    wrong = {"pod": manifest("bad", gpu_mem=256), "count": "many"}
+    refused = await admin.post("/simulate", {"pods": [wrong]}, status=422)
+    assert refused["detail"] == "pods[0].count: must be a whole number from 1 to 1000"
 
 
 async def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(admin: Admin) -> None:

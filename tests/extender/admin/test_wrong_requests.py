@@ -58,6 +58,7 @@ async def test_a_name_that_is_not_known_is_answered_with_those_that_are(admin: A
 async def test_values_of_another_type_are_answered_in_words(admin: Admin) -> None:
     assert (await admin.get("/nodes", 422, limit="abc"))["detail"] == "limit: must be a whole number"
     wrong = {"pods": [{"pod": GOOD, "count": "x"}]}
-    assert (await admin.post("/simulate", wrong, 422))["detail"] == "pods[0].count: must be a whole number"
+    said = (await admin.post("/simulate", wrong, 422))["detail"]
+    assert said == "pods[0].count: must be a whole number from 1 to 1000"
     assert (await admin.post("/simulate", {"pods": 7}, 422))["detail"] == "pods: must be a list"
     assert (await admin.post("/simulate", {}, 422))["detail"] == "pods: is missing"

@@ -49,7 +49,7 @@ class Held:
         return pod
 
     def small(self, name: NodeName, cores: int = 60) -> WatchedPod:
-        """Bind a pod to a node. It has one slice, and so much compute time that a card takes one of them."""
+        """Bind a pod with one slice to a node. With 60 percent of a card's time, a card has room for one such pod."""
         pod = self.pod(gpu_mem=256, gpu_cores=cores)
         chosen = self.extender.binder._reserve(pod, name)
         assert not isinstance(chosen, str)

@@ -47,7 +47,18 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | str]:
 
 def expected() -> dict[str, int]:
     """The module's values by the same expressions."""
-    constants = ("VERSION", "WANT", "DONE", "DONE_AWAITED", "ACCEPTED", "OTHER_VERSION", "NO_SUCH_CARD", "TOO_MANY")
+    constants = (
+        "VERSION",
+        "JOINS",
+        "IN_SPACE",
+        "WANT",
+        "DONE",
+        "DONE_AWAITED",
+        "ACCEPTED",
+        "OTHER_VERSION",
+        "NO_SUCH_CARD",
+        "TOO_MANY",
+    )
     sizes = {"hello": arbitration.HELLO.size, "welcome": arbitration.WELCOME.size, "message": arbitration.MESSAGE.size}
     fields = {}
     for name, _ in arbitration.ClientPage._fields_:

@@ -19,10 +19,11 @@ from tests.simgpu.mps_daemon import MpsDaemon
 from vgpu.domain.asks import space
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.asks.space import MAX_CLIENTS, SpaceGroup
+from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import Namespace
 
-MAX_CLIENTS_REACHED = 808
+NOT_SUPPORTED, MAX_CLIENTS_REACHED = 801, 808
 MPS_ENABLED, MULTIPROCESSORS = 133, 16
 ALL = 132  # multiprocessors of a simulated card
 GROUP = SpaceGroup(Namespace("team"), "models")
@@ -179,9 +180,30 @@ def test_a_missing_daemon_is_logged_and_the_program_runs_outside_of_the_group(
     assert "takes turns instead" in done.stderr
 
 
+def test_the_region_says_which_processes_are_outside_of_the_group(make_member: MakeMember, tmp_path: Path) -> None:
+    """The device plugin reports them."""
+    inside, outside = make_member(), make_member(directory=tmp_path / "missing")
+    joined, alone = inside.started(), outside.started()
+    assert [
+        region.outside_group((member.container.folder / "region").read_bytes()) for member in (inside, outside)
+    ] == [0, 1]
+    joined.kill()
+    alone.kill()
+
+
 def test_nothing_is_logged_of_a_member_that_is_served(make_member: MakeMember) -> None:
     done = make_member(50).probe("alloc", "2")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_member_has_no_managed_memory(make_member: MakeMember, make_container: Callable[..., Container]) -> None:
+    """Neither its own allocations nor pools of managed memory; other memory is as usual."""
+    calls = (f"alloc({MIB}, 'cuMemAllocManaged')[0]", "pools.create(kind=pools.MANAGED)[0]")
+    member, outside = make_member().started(), make_container().session()
+    assert outside("start()") == 0
+    assert [member(call) for call in calls] == [NOT_SUPPORTED] * 2
+    assert [outside(call) for call in calls] == [0, 0]
+    assert [member(f"alloc({MIB})[0]"), member("pools.create()[0]")] == [0, 0]
 
 
 def test_one_process_too_many_fails_in_cuinit_and_says_why(make_member: MakeMember, daemon: MpsDaemon) -> None:

@@ -53,8 +53,17 @@ def cordons(obj: Json) -> dict[CardUuid, str]:
 
 def cordoned_since(obj: Json) -> dict[CardUuid, str]:
     """Return since when each card is cordoned, by the status of a GPUNode; empty where it does not say."""
+    return _times(obj, "cordonedSince")
+
+
+def unhealthy_since(obj: Json) -> dict[CardUuid, str]:
+    """Return since when each card is not healthy, by the status of a GPUNode; empty where it does not say."""
+    return _times(obj, "unhealthySince")
+
+
+def _times(obj: Json, field: str) -> dict[CardUuid, str]:
     listed = (obj.get("status") or {}).get("cards") or ()
-    return {CardUuid(str(entry.get("uuid"))): _time(entry.get("cordonedSince")) for entry in listed}
+    return {CardUuid(str(entry.get("uuid"))): _time(entry.get(field)) for entry in listed}
 
 
 def _card(seen: Json, wanted: Json) -> Card:
@@ -68,6 +77,7 @@ def _card(seen: Json, wanted: Json) -> Card:
         memory_mib=seen.get("memoryMiB", 0),
         healthy=bool(seen.get("healthy", True)),
         reason=seen.get("reason") or "",
+        unhealthy_since="" if seen.get("healthy", True) else _time(seen.get("unhealthySince")),
         numa_node=seen.get("numaNode", -1),
         nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
         cordoned=bool(wanted.get("cordoned")),

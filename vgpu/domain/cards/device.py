@@ -32,6 +32,7 @@ class Card:
         model: NVML's product name.
         memory_mib: NVML's total without what the driver reserves, or the machine's without what is kept for the host.
         healthy: whether the device plugin hands the card out; `reason` says why not.
+        unhealthy_since: since when it is not, as RFC 3339; empty where it is, or the device plugin has not said.
         numa_node: -1 where unknown.
         nvlink_peers: UUIDs of the cards of this node that a direct NVLink reaches.
         cordoned: an admin wants no new containers on the card.
@@ -53,6 +54,7 @@ class Card:
     memory_mib: int
     healthy: bool = True
     reason: str = ""
+    unhealthy_since: str = ""
     numa_node: int = -1
     nvlink_peers: tuple[CardUuid, ...] = ()
     cordoned: bool = False

@@ -33,6 +33,7 @@ _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
 _CARD: Final = struct.Struct("<16sQQQQIIQQ24xqQQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _CALLS_AT: Final = 24  # in a slot
+_OUTSIDE_AT: Final = 40  # likewise
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
@@ -286,6 +287,18 @@ def locked_slots(data: bytes) -> list[int]:
     slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
     words = slots[:: SLOT_SIZE // 8].tolist()  # the pid, and above it whether there is a lock
     return [slot for slot, word in enumerate(words) if word & 0xFFFFFFFF and word >> 32 == 1]
+
+
+def outside_group(data: bytes, ended: Collection[int] = ()) -> int:
+    """Return how many processes say that they are no clients of their group's MPS server. Raises MalformedRegion.
+
+    `ended`: slots whose owners have ended.
+    """
+    _version(data)
+    slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("I")
+    pids, words = slots[:: SLOT_SIZE // 4].tolist(), slots[_OUTSIDE_AT // 4 :: SLOT_SIZE // 4].tolist()
+    marked = {slot for slot, (pid, word) in enumerate(zip(pids, words, strict=True)) if pid and word}
+    return len(marked.difference(ended))
 
 
 def owner(data: bytes, slot: int) -> SlotOwner:

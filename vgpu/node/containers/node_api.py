@@ -52,6 +52,13 @@ class NodeApi:
             await self._api.post(names.GPUNODES_PATH, await self._gpunode())
             await self._api.patch(f"{path}/status", {"status": status})
 
+    async def stored_status(self) -> dict[str, Any]:
+        """Return the status of this node's GPUNode; empty where there is none."""
+        selected = {"fieldSelector": f"metadata.name={self._node}"}
+        listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH, selected))
+        status: dict[str, Any] = next((item.get("status") or {} for item in listed["items"]), {})
+        return status
+
     async def count_nodes(self) -> int:
         """Return how many GPUNodes there are."""
         page = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH, {"limit": "1"}))

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.domain.cards import summary
-from vgpu.domain.cards.card_status import card_status
+from vgpu.domain.cards import card_status, summary
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, Usage
 from vgpu.domain.json_types import JsonObject
@@ -46,12 +45,13 @@ def status_of(
     """Return the object's status without its conditions."""
     conflicts = list(conflicts)
     cards = [_with_state(gpu.card, state) for gpu in state.gpus]
+    shown = zip(cards, (gpu.mig_enabled for gpu in state.gpus), strict=True)
     states = [CardState(card, slice_mib, Usage(cores=state.cores.get(card.uuid, 0))) for card in cards]
     return {
         "sliceMiB": slice_mib,
         "pluginVersion": version,
         "summary": summary.summary_of(states, is_ready=is_registered, conflicts=conflicts),
-        "cards": [card_status(card, mig_enabled=gpu.mig_enabled) for card, gpu in zip(cards, state.gpus, strict=True)],
+        "cards": [card_status.card_status(card, mig_enabled=mig_enabled) for card, mig_enabled in shown],
         "conflicts": conflicts,
         "refusals": list(refusals),
         "usage": list(usage),
@@ -119,6 +119,15 @@ def stamped(
     """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
     known = {condition.get("type"): condition for condition in before}
     return [_stamped(condition, known.get(condition.kind) or {}, now) for condition in conditions]
+
+
+def with_times(cards: Iterable[JsonObject], before: JsonObject, now: datetime) -> list[JsonObject]:
+    """Return the cards, those that are not healthy with the time since when: that of the status before, or `now`."""
+    since = card_status.unhealthy_since({"status": before})
+    return [
+        card if card["healthy"] else card | {"unhealthySince": since.get(card["uuid"]) or timestamps.seconds(now)}
+        for card in cards
+    ]
 
 
 def _stamped(condition: NodeCondition, before: Mapping[str, Any], now: datetime) -> JsonObject:

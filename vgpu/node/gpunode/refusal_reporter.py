@@ -16,7 +16,7 @@ from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.pacing import turns
 
-MAX_REPORTED: Final = 32  # the GPUNode allows 64 more: process_watch, card_reports, kernel_reports
+MAX_REPORTED: Final = 32  # the GPUNode allows 64 more: process_watch, card_reports, kernel_reports, space_reports
 _MAX_MESSAGE: Final = 900
 
 log = logging.getLogger(__name__)

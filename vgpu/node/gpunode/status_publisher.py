@@ -26,6 +26,9 @@ class GpuNodeApi(Protocol):
     async def publish(self, status: JsonObject) -> None:
         """Write the status. Raises KubernetesError."""
 
+    async def stored_status(self) -> JsonObject:
+        """Return the status that the API server has; empty where there is none. Raises KubernetesError."""
+
     async def other_nodes(self) -> list[JsonObject]:
         """Return every other GPUNode. Raises KubernetesError."""
 
@@ -88,6 +91,7 @@ class GpuNodePublisher:
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
         self._published: JsonObject | None = None
+        self._last: JsonObject | None = None  # stored or published: what has not changed keeps its times
         self._looked_at: InventoryState | None = None
         self._woken = asyncio.Event()
 
@@ -129,8 +133,10 @@ class GpuNodePublisher:
         self._woken.clear()
         await self._look_for_conflicts()
         await self._count_nodes()
+        if self._last is None:
+            self._last = await self._publisher.stored_status()
         state = self._looked_at = self._inventory.state
-        status = self._status(state)
+        status = self._status(state, self._last)
         if status != self._published:
             before, self._published = self._published, status
             try:
@@ -138,8 +144,9 @@ class GpuNodePublisher:
             except BaseException:
                 self._published = before
                 raise
+            self._last = status
 
-    def _status(self, state: InventoryState) -> JsonObject:
+    def _status(self, state: InventoryState, before: JsonObject) -> JsonObject:
         is_registered = self._is_registered()
         status = statuses.status_of(
             state,
@@ -153,8 +160,11 @@ class GpuNodePublisher:
         )
         conditions = statuses.conditions_of(state, self._conflicts, is_registered=is_registered)
         conditions = (*conditions, *self._conditions())
-        before = (self._published or {}).get("conditions") or ()
-        return status | {"conditions": statuses.stamped(conditions, before, self._now())}
+        now = self._now()
+        return status | {
+            "cards": statuses.with_times(status["cards"], before, now),
+            "conditions": statuses.stamped(conditions, before.get("conditions") or (), now),
+        }
 
     def _is_gone(self) -> None:
         if self._published is not None:

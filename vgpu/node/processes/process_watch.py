@@ -23,7 +23,7 @@ from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.processes import cgroup_path, finding_reports, share_files, uninvited, unlimited
 from vgpu.node.processes.findings import Key, ListedProcess, ProcessFinding
 from vgpu.node.processes.sightings import Sightings
-from vgpu.node.processes.uninvited import UseJudge
+from vgpu.node.processes.uninvited import IsGroupServer, UseJudge
 from vgpu.node.processes.unlimited import Holder, ProcessGroup, Share
 
 CONFIRM_S: Final = 1.0
@@ -72,12 +72,14 @@ class NodeKnowledge:
         pods: of this node.
         held: which container holds devices of which card.
         allocations: the proven ones.
+        is_group_server: whether a process is the MPS server of a group in space; called in a thread.
     """
 
     gpus: Callable[[], Collection[Gpu]]
     pods: Callable[[], Iterable[BoundPod]]
     held: Callable[[], Collection[CardHolder]]
     allocations: Callable[[], Collection[Allocation]]
+    is_group_server: IsGroupServer = lambda *_: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ class ProcessWatch:
     async def _judge(self, seen: _Seen) -> bool:
         pods = tuple(self._known.pods())
         self.groups = tuple(unlimited.groups(seen.every, uninvited.by_kubelet_uid(pods)))
-        judge = UseJudge(pods, self._known.held(), self._rules.allowed)
+        judge = UseJudge(pods, self._known.held(), self._rules.allowed, self._known.is_group_server)
         without_share = dict(await asyncio.to_thread(judge.findings, seen.every))
         tolerance = self._rules.tolerance_bytes
         without_limits = dict(await asyncio.to_thread(unlimited.findings, seen.every, pods, seen.shares, tolerance))

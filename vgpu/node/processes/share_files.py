@@ -32,11 +32,15 @@ _UNDER_WAY: Final = 0xFFFFFFFF  # mask of `region.calls`
 
 @dataclass(frozen=True, slots=True)
 class RegionAccount:
-    """A region's account at one moment; `problem` says why the region could not be read."""
+    """A region's account at one moment; `problem` says why the region could not be read.
+
+    `outside_group`: how many processes say that they are no clients of their group's MPS server.
+    """
 
     cards: Mapping[CardUuid, CardUse] = field(default_factory=dict)
     calls: Sequence[int] = ()
     problem: str = ""
+    outside_group: int = 0
 
 
 def read_around(
@@ -67,7 +71,8 @@ def read_account(path: Path, owners: SlotOwners | None = None) -> RegionAccount:
         with _opened(path) as handle:
             data = os.pread(handle, region.SIZE, 0)
             ended = owners.ended(handle, data) if owners else ()
-        return RegionAccount({card.gpu: card for card in region.cards(data, ended)}, region.calls(data))
+        cards = {card.gpu: card for card in region.cards(data, ended)}
+        return RegionAccount(cards, region.calls(data), outside_group=region.outside_group(data, ended))
     except BlockingIOError:
         return RegionAccount(problem="a process of the container holds a lease on it")
     except (OSError, MalformedRegion) as error:

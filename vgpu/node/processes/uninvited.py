@@ -6,9 +6,9 @@ NVML names the processes of each card, a process's cgroup names its container, a
 devices of which card.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
 from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, api_uid
@@ -16,18 +16,29 @@ from vgpu.node.processes import cgroup_path
 from vgpu.node.processes.cgroup_path import CgroupOwner
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
-_COMM: Final = 15  # the kernel cuts the name of a command
+IsGroupServer = Callable[[int, HostProcess, Mapping[KubeletPodUid, BoundPod]], bool]
+"""Of a process by its pid, and the node's pods."""
 
 
 class UseJudge:
     """Knows the pods and what they hold at one moment."""
 
-    def __init__(self, pods: Iterable[BoundPod], held: Collection[CardHolder], allowed: Collection[str]) -> None:
-        """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
+    def __init__(
+        self,
+        pods: Iterable[BoundPod],
+        held: Collection[CardHolder],
+        allowed: Collection[str],
+        is_group_server: IsGroupServer = lambda *_: False,
+    ) -> None:
+        """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons.
+
+        `is_group_server` says whether a process is the MPS server of a group in space, which works for its members.
+        """
+        self._is_group_server = is_group_server
         self._pods = by_kubelet_uid(pods)
         self._held = held
         self._holders = {(share.pod_uid, share.gpu) for share in held}
-        self._allowed = {command[:_COMM] for command in allowed}
+        self._allowed = {command[:COMMAND_LENGTH] for command in allowed}
 
     def findings(self, uses: Iterable[ListedProcess]) -> Mapping[Key, ProcessFinding]:
         """Return the uses without a share, by key."""
@@ -43,11 +54,13 @@ class UseJudge:
             return (FindingKind.UNKNOWN_PROCESS, use.gpu, str(use.pid)), ProcessFinding(
                 FindingKind.UNKNOWN_PROCESS, use.gpu, use.pid, ""
             )
+        if self._is_group_server(use.pid, use.process, self._pods):
+            return None
         owners, command = cgroup_path.owners_of(use.process.cgroups), use.process.command
         if owners:
             judged = (self._of_pod(use, owner, command) for owner in sorted(owners))
             return next((finding for finding in judged if finding is not None), None)
-        if command[:_COMM] in self._allowed:
+        if command[:COMMAND_LENGTH] in self._allowed:
             return None
         return (FindingKind.HOST_PROCESS, use.gpu, command), ProcessFinding(
             FindingKind.HOST_PROCESS, use.gpu, use.pid, command

@@ -8,11 +8,16 @@ A process without the limiter does not wait for turns: the card slices its time 
 that has the turn. A turn's time then contains the process's, which NVML counts as well. And NVML's samples of a process
 are up to 1 % longer than the card's. While samples count for anybody, what was counted twice is taken off. A process
 of which it is not known whether it belongs to a container takes nothing off: its time may be in turns (docs/adr/0132).
+
+Members of a group in space work at the same moment, and NVML has samples of their MPS server only. A member's time is
+its part of the server's: in proportion to the members' turns, equal parts where they launch without turns
+(docs/adr/0174). The turns themselves do not count, because they overlap.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from vgpu.adapters.nvml.records import BusySamples
@@ -106,6 +111,7 @@ class GpuTime:
         self._of_processes: dict[CardUuid, dict[int, int]] = {}
         self._turns: dict[Use, float] = {}
         self._read_at: dict[CardUuid, int] = {}
+        self._weights: dict[Use, float] = {}  # turns of members that are not divided by yet
         self._balances: dict[CardUuid, Balance] = {}
 
     def since(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, int]:
@@ -119,6 +125,7 @@ class GpuTime:
         owners: Mapping[tuple[CardUuid, int], Use | None],
         accounted: Mapping[Use, float],
         now_us: int,
+        groups: Mapping[tuple[CardUuid, int], Collection[Use]] = MappingProxyType({}),
     ) -> None:
         """Take the samples since the last call, at `now_us` microseconds since 1970.
 
@@ -128,6 +135,7 @@ class GpuTime:
                 are missing are unknown: they count as others, and nothing is taken off for them.
             accounted: the seconds in turns that each container's region says; a container without an entry has none.
             now_us: the time of the call.
+            groups: the members of each group in space on its card, by the process that is its MPS server.
         """
         for gpu, sample in samples.items():
             self._forget_future(gpu, now_us)
@@ -139,13 +147,14 @@ class GpuTime:
             elif not self._has_samples_of_card(gpu, now_us):
                 busy = busy_by_processes(by_pid.values(), self._asked[gpu] - sampled_before)
             self.card[gpu] = self.card.get(gpu, 0.0) + (busy or 0.0)
-            times = self._times(gpu, by_pid, owners, accounted)
+            members = {pid: list(uses) for (card, pid), uses in groups.items() if card == gpu and uses}
+            times = self._times(gpu, by_pid, owners, accounted, members)
             self._count(gpu, self._balances.setdefault(gpu, Balance()).corrected(busy, times, now_us))
             self._read_at[gpu] = now_us
 
     def forget(self, held: Collection[tuple[PodUid, str]]) -> None:
         """Forget containers that are gone: all but these, each a pod's UID and a name."""
-        for sums in (self.containers, self.sampled, self._turns):
+        for sums in (self.containers, self.sampled, self._turns, self._weights):
             for use in [total for total in sums if total[:2] not in held]:
                 del sums[use]
 
@@ -189,11 +198,14 @@ class GpuTime:
         by_pid: Mapping[int, float],
         owners: Mapping[tuple[CardUuid, int], Use | None],
         accounted: Mapping[Use, float],
+        groups: Mapping[int, Collection[Use]],
     ) -> GpuTimes:
         """Return the card's times since the last call: of turns, and of samples where a container had no turn."""
         sampled: dict[Use | None, float] = {use: 0.0 for use in accounted if use[2] == gpu}
         unknown = 0.0
         for pid, seconds in by_pid.items():
+            if pid in groups:
+                continue
             if (gpu, pid) in owners:
                 use = owners[gpu, pid]
                 sampled[use] = sampled.get(use, 0.0) + seconds
@@ -204,10 +216,28 @@ class GpuTime:
             if use is not _OTHERS:
                 self.sampled[use] = self.sampled.get(use, 0.0) + seconds
                 turns[use] = self._new_turns(use, accounted.get(use, 0.0))
+        of_members: dict[Use, float] = {}
+        for pid, members in groups.items():
+            of_members |= self._parts(by_pid.get(pid, 0.0), {member: turns.pop(member, 0.0) for member in members})
+        for member, seconds in of_members.items():
+            self.sampled[member] = self.sampled.get(member, 0.0) + seconds
+            sampled[member] = sampled.get(member, 0.0) + seconds
         had_turns = {use: seconds for use, seconds in turns.items() if seconds}
         return GpuTimes(
             had_turns, {use: sampled_s for use, sampled_s in sampled.items() if use not in had_turns}, unknown
         )
+
+    def _parts(self, seconds: float, turns: Mapping[Use, float]) -> dict[Use, float]:
+        """Divide a server's samples among the members, by their turns since it last had samples, which come later."""
+        for member, turns_s in turns.items():
+            self._weights[member] = self._weights.get(member, 0.0) + turns_s
+        if seconds <= 0:
+            return dict.fromkeys(turns, 0.0)
+        weights = {member: self._weights.pop(member) for member in turns}
+        total = sum(weights.values())
+        return {
+            member: seconds * (weight / total if total > 0 else 1 / len(weights)) for member, weight in weights.items()
+        }
 
     def _new_turns(self, use: Use, now_s: float) -> float:
         """Return the seconds in turns since the last call; `now_s` is what the region says."""

@@ -32,9 +32,10 @@ from vgpu.node.containers.running import ContainerKey
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files, uninvited
 from vgpu.node.processes.findings import ProcessFinding
+from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import ProcessGroup
-from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner
+from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner, space_reports
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
 from vgpu.node.usage.long_kernels import KernelLengths
@@ -71,6 +72,7 @@ class NodeSources:
         is_registered: whether the kubelet takes the node's devices.
         refusals: number of containers that were refused at their start.
         slice_mib: MiB of a memory slice.
+        servers: the MPS servers of groups in space.
     """
 
     cards: Callable[[], InventoryState]
@@ -83,6 +85,7 @@ class NodeSources:
     is_registered: Callable[[], bool]
     refusals: Callable[[], int]
     slice_mib: int
+    servers: GroupServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class _Known:
 class MetricsReader:
     """The metrics of one node. `collect` may be called from any thread.
 
-    `on_change` may be set: it is called in the event loop when `kernel_reports` have changed.
+    `on_change` may be set: it is called in the event loop when `kernel_reports` or `space_reports` have changed.
     """
 
     def __init__(
@@ -145,6 +148,7 @@ class MetricsReader:
         self._idle = IdleTimes(monotonic_ns)
         self._monotonic_ns = monotonic_ns
         self._kernels = KernelLengths()
+        self._outside: Mapping[ContainerKey, int] = {}  # processes outside of their container's group
         self._known = _known(sources)
         self._reading = threading.Lock()
         self._reported: AbstractSet[ContainerKey] = frozenset()
@@ -152,10 +156,10 @@ class MetricsReader:
     async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
         while True:
-            before = self.kernel_reports()
+            before = (self.kernel_reports(), self._outside)
             self._known = _known(self._sources)
             await asyncio.to_thread(self._sample, self._known)
-            if self.kernel_reports() != before:
+            if (self.kernel_reports(), self._outside) != before:
                 self.on_change()
             await asyncio.sleep(period_s)
 
@@ -196,6 +200,14 @@ class MetricsReader:
         kernels = self._kernels
         return kernel_reports.reports(kernels.long, kernels.endless_s, indexes, self._sources.pods(), evicts=evicts)
 
+    def space_reports(self) -> list[JsonObject]:
+        """Return an entry for each pod with processes outside of its group in space, as `kernel_reports`.
+
+        The two have room for as many entries together as the GPUNode takes of kernels.
+        """
+        room = kernel_reports.MAX_REPORTED - len(self.kernel_reports())
+        return space_reports.reports(self._outside, self._sources.pods(), room)
+
     def usage(self) -> list[MeasuredUse]:
         """Return what the containers have used, for the history."""
         with self._reading:
@@ -224,10 +236,11 @@ class MetricsReader:
             now_s = self._wall_clock()
             samples = self._driver.busy_samples(since)
             owners = self._owners(known, samples)
-            self._time.add(samples, owners, turns, int(now_s * 1e6))
+            self._time.add(samples, owners, turns, int(now_s * 1e6), self._group_members(known, samples))
             self._time.forget(known.held.keys() - (self._reported - known.running.keys()))
             self._reported = known.running.keys()
             held = self._held(known, accounts)
+            self._outside = {key: accounts[allocation.id].outside_group for key, allocation in known.running.items()}
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
             self._kernels.look(held, samples, owners, self._monotonic_ns())
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
@@ -249,6 +262,20 @@ class MetricsReader:
         sampled = {(gpu, pid) for gpu, sample in samples.items() for pid in sample.pids}
         found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
         return {process: use if use and use[:2] in known.held else None for process, use in found.items()}
+
+    def _group_members(
+        self, known: _Known, samples: Mapping[CardUuid, BusySamples]
+    ) -> dict[tuple[CardUuid, int], list[Use]]:
+        """Return the containers that are members of a group in space on a card, by the process that is its server."""
+        found: dict[tuple[CardUuid, int], list[Use]] = {}
+        for gpu, sample in samples.items():
+            for pid in sample.pids:
+                process = self._process(pid)
+                of = self._sources.servers.group_of(pid, process, known.pods) if process else None
+                if of and of.card == gpu:
+                    members = self._sources.servers.members(of)
+                    found[gpu, pid] = [(*key, gpu) for key, held in known.held.items() if held.id in members]
+        return found
 
     def _held(self, known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""

@@ -94,7 +94,8 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     turn_add(&gate->turn, is_known, launch->estimate, now);
     if (!is_early) turn_request_note_linked(&gate->request, gate->turn.expected, linked);
     gate->turn.is_doubtful |= launch->is_doubtful;
-    slot->records_end_at_once = gate->host.has_left_gap || (is_early && gate->turn.early.is_before_over);
+    slot->records_end_at_once =
+        gate->host.has_left_gap || (is_early && !early_launches_may_be_awaited(&gate->turn.early));
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
     if (gate->turn.limits.is_joint) update_joint_pass(gate, is_known, launch);

@@ -55,8 +55,8 @@ static bool is_known(const struct gate *gate, uint64_t key) {
 
 /* Called before the estimate of the launch is learned. */
 static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
-    if (!is_known(gate, key)) gate->assumed_ns = early_launches_assume(gate->assumed_ns, ns);
-    gate->turn.early.assumed_ns = gate->assumed_ns;
+    if (is_known(gate, key)) return;
+    gate->assumed_ns = gate->turn.early.assumed_ns = early_launches_assume(gate->assumed_ns, ns);
 }
 
 static void learn(struct gate *gate, uint64_t key, uint64_t ns) {
@@ -137,8 +137,7 @@ static bool is_drained(struct gate *gate) {
     struct early_launches *early = &gate->turn.early;
     struct turn_events *events = gate_events(gate);
     bool is_sample_early = gate->turn_sample.is_chosen && gate->turn_sample.is_early;
-    bool awaits_those_before = early_launches_are_any(early) && !early->is_before_over;
-    if (awaits_those_before && turn_events_ends_are_done(events, !is_sample_early)) {
+    if (early_launches_may_be_awaited(early) && turn_events_ends_are_done(events, !is_sample_early)) {
         early_launches_note_before(early, turn_events_ends_ns(events, !is_sample_early));
         turn_events_record_ends(events, NULL);
     }

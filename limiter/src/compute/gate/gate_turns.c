@@ -97,8 +97,7 @@ static void count_end(const struct gate *gate) {
 
 /* The ends before the first loan stay recorded until they are over, so that it is known what those launches took. */
 static bool records_ends(struct gate *gate) {
-    bool awaits_those_before = early_launches_are_any(&gate->turn.early) && !gate->turn.early.is_before_over;
-    return !awaits_those_before && turn_events_record_ends(gate_events(gate), NULL);
+    return !early_launches_may_be_awaited(&gate->turn.early) && turn_events_record_ends(gate_events(gate), NULL);
 }
 
 /* False: the work does not drain, and the turn goes on. */

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include "common/system_calls.h"
+#include "container/container.h"
 
 /* The C library that we build for (glibc 2.17) does not define these. */
 #ifndef F_GET_SEALS
@@ -25,9 +26,13 @@ static int connect_to(const struct sockaddr_un *address) {
     return -1;
 }
 
+static uint32_t abilities(void) {
+    return ARBITRATION_JOINS | (container_is_space_client() ? (uint32_t)ARBITRATION_IN_SPACE : 0);
+}
+
 int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct arbitration_hello hello = {.version = ARBITRATION_VERSION, .abilities = ARBITRATION_JOINS};
+    struct arbitration_hello hello = {.version = ARBITRATION_VERSION, .abilities = abilities()};
     if (strlen(path) >= sizeof address.sun_path || system_exists(path) != 0) return -1;
     memcpy(address.sun_path, path, strlen(path));
     memcpy(hello.magic, ARBITRATION_MAGIC, sizeof hello.magic);

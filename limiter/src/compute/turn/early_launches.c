@@ -42,6 +42,10 @@ void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned l
 
 bool early_launches_are_any(const struct early_launches *early) { return early->begun_at != 0; }
 
+bool early_launches_may_be_awaited(const struct early_launches *early) {
+    return early_launches_are_any(early) && !early->is_before_over;
+}
+
 bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now) {
     return early->is_loan_new || (early_launches_need(early, is_known, estimate) <= early->left && now <= early->until);
 }

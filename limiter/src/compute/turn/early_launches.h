@@ -18,7 +18,7 @@ struct early_launches {
     unsigned unknown;    /* early launches without an estimate */
     uint64_t known_ns;   /* estimates of the other early launches */
     uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
-    uint64_t assumed_ns; /* what a launch without an estimate is assumed to take; set when the turn begins */
+    uint64_t assumed_ns; /* what a launch without an estimate is assumed to take */
     bool is_loan_new;    /* no launch was admitted on the last loan */
     bool is_before_over; /* the launches before it have ended */
     bool is_beside;      /* other containers use the card */
@@ -37,6 +37,9 @@ void early_launches_lend(struct early_launches *early, uint64_t loan, unsigned l
 
 /* Whether the turn has launches that are admitted early. */
 bool early_launches_are_any(const struct early_launches *early);
+
+/* Whether launches before the first loan have not ended, and so may be waiting for early ones. */
+bool early_launches_may_be_awaited(const struct early_launches *early);
 
 /* Whether a launch may go; `is_known`: it has an estimate. The first one of a loan may. */
 bool early_launches_fit(const struct early_launches *early, bool is_known, uint64_t estimate, uint64_t now);

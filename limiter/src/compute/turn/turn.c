@@ -96,8 +96,8 @@ bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now) {
  * went early although nothing waited for them, the card has more slices of others than that. */
 uint64_t turn_drain_due_at(const struct turn *turn, uint64_t since) {
     bool may_have_slices = turn->limits.depth != UINT64_MAX;
-    bool is_early = early_launches_are_any(&turn->early), may_wait = is_early && !turn->early.is_before_over;
-    bool was_for_nothing = is_early && !may_wait && turn->early.is_beside;
+    bool may_wait = early_launches_may_be_awaited(&turn->early);
+    bool was_for_nothing = early_launches_are_any(&turn->early) && !may_wait && turn->early.is_beside;
     uint64_t rest = turn->is_unknown || may_wait ? 0 : turn_remaining(turn, since);
     uint64_t longest = may_have_slices ? 2 * rest + SLICE : rest;
     return since + (rest > WAITING_MAX ? longest : min_u64(longest, DRAIN_MAX)) +

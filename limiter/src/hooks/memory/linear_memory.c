@@ -86,6 +86,7 @@ EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsign
 /* Charged in full, because all of the managed memory may migrate to the card. */
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
     if (!pointer) return REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    if (!container_has_managed_memory()) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin_managed("cuMemAllocManaged", bytes);
     for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)

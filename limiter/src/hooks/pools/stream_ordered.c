@@ -105,10 +105,15 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
     return end(&growth, result, free_async_ptsz, pointer, bytes, stream);
 }
 
+static bool is_supported(CUmemAllocationType type) {
+    return type != CU_MEM_ALLOCATION_TYPE_MANAGED || container_has_managed_memory();
+}
+
 /* The wrappers that return a pool's handle record it inside the pool guard: no pool is destroyed there, so the handle
  * cannot become another pool's before it is recorded. */
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    if (!container_is_limited()) return REAL(cuMemPoolCreate)(pool, properties);
+    if (!container_is_limited() || !properties) return REAL(cuMemPoolCreate)(pool, properties);
+    if (!is_supported(properties->allocType)) return CUDA_ERROR_NOT_SUPPORTED;
     HOLD_POOL_GUARD();
     CUresult result = REAL(cuMemPoolCreate)(pool, properties);
     if (result == CUDA_SUCCESS) current_pools_learn(*pool, &properties->location, properties->allocType, true);
@@ -117,6 +122,7 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *proper
 
 EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     if (!container_is_limited()) return REAL(cuMemGetDefaultMemPool)(pool, location, type);
+    if (!is_supported(type)) return CUDA_ERROR_NOT_SUPPORTED;
     HOLD_POOL_GUARD();
     CUresult result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
     if (result == CUDA_SUCCESS) current_pools_learn(*pool, location, type, false);
@@ -125,6 +131,7 @@ EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *locati
 
 EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     if (!container_is_limited()) return REAL(cuMemGetMemPool)(pool, location, type);
+    if (!is_supported(type)) return CUDA_ERROR_NOT_SUPPORTED;
     HOLD_POOL_GUARD();
     CUresult result = REAL(cuMemGetMemPool)(pool, location, type);
     if (result == CUDA_SUCCESS) current_pools_learn(*pool, location, type, false);

@@ -6,6 +6,7 @@
 #include "compute/gate/turn_need.h"
 #include "container/container.h"
 #include "driver/cards.h"
+#include "hooks/programs/space_client.h"
 #include "region/account.h"
 #include "region/region.h"
 
@@ -46,6 +47,7 @@ static void record_context_bytes(const struct measured_call *call) {
 }
 
 bool context_creation_fits(struct context_creation *creation, CUresult result) {
+    space_client_explain(creation->call.function_name, result);
     if (!creation->call.is_limited) return true;
     nvml_start_finish(&creation->nvml_start);
     if (result == CUDA_SUCCESS && creation->is_probed) nvml_probe(creation->device, creation->call.uuid);

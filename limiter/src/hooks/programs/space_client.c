@@ -20,18 +20,32 @@ static unsigned own_percentage;
 static bool is_own_known;
 static bool is_initialized; /* the driver has read the environment */
 
+/* The process's slot, claimed where it has none; -1 where there is none. */
+static int claim_slot(struct region *region) {
+    (void)container_self();
+    {
+        HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+        if (locked) container_claim_slot(locked);
+    }
+    return container_slot(region);
+}
+
 /* The slot is claimed before the processes are counted, so of processes that start at once each one counts the others.
  */
 static unsigned living_processes(void) {
     struct region *region = container_region();
     if (!region) return 1; /* every allocation is refused */
+    bool has_slot = claim_slot(region) >= 0;
     struct identity self = container_self();
-    {
-        HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
-        if (locked) container_claim_slot(locked);
-    }
     unsigned living = identity_count_living(region, &self);
-    return container_slot(region) >= 0 ? living : living + 1;
+    return has_slot ? living : living + 1;
+}
+
+/* For the device plugin, which reports it. */
+static void note_outside_group(bool is_outside) {
+    struct region *region = container_region();
+    int slot = region ? claim_slot(region) : -1;
+    if (slot >= 0) __atomic_store_n(&region->slots[slot].is_outside_group, is_outside, __ATOMIC_RELAXED);
 }
 
 static bool set_percentage(unsigned cap) {
@@ -78,10 +92,11 @@ static const char *reason_of(CUresult result) {
     }
 }
 
+/* A driver without the attribute has no MPS that could be joined. */
 static bool is_client(void) {
     int is_enabled = 0;
     CUdevice first = 0;
-    return REAL(cuDeviceGetAttribute)(&is_enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, first) != CUDA_SUCCESS ||
+    return REAL(cuDeviceGetAttribute)(&is_enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, first) == CUDA_SUCCESS &&
            is_enabled;
 }
 
@@ -90,15 +105,34 @@ static void note_initialized(void) {
     is_initialized = true;
 }
 
+void space_client_explain(const char *function_name, CUresult result) {
+    struct space_limits space = container_space();
+    const char *reason = space.directory ? reason_of(result) : NULL;
+    char group[DIRECTORY_DIGITS + 1] = "";
+    if (!reason) return;
+    write_group(&space, group);
+    log_warn("%s: no client of group %s in space: %s (error %d)", function_name, group, reason, (int)result);
+}
+
+static void conclude_success(const struct space_limits *space) {
+    char group[DIRECTORY_DIGITS + 1] = "";
+    bool is_member = is_client();
+    note_initialized();
+    note_outside_group(!is_member);
+    if (is_member) {
+        container_note_space_client();
+        return;
+    }
+    write_group(space, group);
+    log_warn("cuInit: no client of group %s in space: no MPS daemon in %s; the process takes turns instead", group,
+             space->directory);
+}
+
 void space_client_conclude(CUresult result) {
     struct space_limits space = container_space();
-    char group[DIRECTORY_DIGITS + 1] = "";
     if (!space.directory) return;
-    if (result == CUDA_SUCCESS) note_initialized();
-    write_group(&space, group);
-    const char *reason = reason_of(result);
-    if (reason) log_warn("cuInit: no client of group %s in space: %s (error %d)", group, reason, (int)result);
-    if (result == CUDA_SUCCESS && !is_client())
-        log_warn("cuInit: no client of group %s in space: no MPS daemon in %s; the process takes turns instead", group,
-                 space.directory);
+    if (result == CUDA_SUCCESS)
+        conclude_success(&space);
+    else
+        space_client_explain("cuInit", result);
 }

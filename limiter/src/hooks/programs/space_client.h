@@ -12,7 +12,11 @@
  * lack of memory: the driver must not be called then. */
 bool space_client_prepare(void);
 
-/* To be called with the result of the driver's cuInit: logs why a member's process is no client of its server. */
+/* To be called with the result of the driver's cuInit: notes that a member's process is a client of its server, or logs
+ * why it is none. */
 void space_client_conclude(CUresult result);
+
+/* Logs what the result of this function says of a member's MPS server, if it says anything. */
+void space_client_explain(const char *function_name, CUresult result);
 
 #endif

@@ -114,3 +114,23 @@ def test_a_time_that_is_none_is_bounded(text: object) -> None:
     (card,) = card_status.node(obj).cards
     assert len(card.cordoned_since) <= len("2026-11-29T12:00:00.000000000+00:00")
     assert card_status.cordoned_since(obj) == {"GPU-0": card.cordoned_since}
+
+
+def test_a_card_that_is_ill_has_the_time_since_when(inventory: Inventory) -> None:
+    """Over restarts of the device plugin too: the time is that of the stored status."""
+    ill = gpunode_status.status_of(inventory.state, 256, "0.1.0", ())["cards"]
+    first = gpunode_status.with_times(ill, {}, NOON)
+    assert [card.get("unhealthySince") for card in first] == [None, None, AT_NOON]
+    assert gpunode_status.with_times(ill, {"cards": first}, NOON + timedelta(hours=1)) == first
+    well = gpunode_status.with_times([card | {"healthy": True} for card in ill], {"cards": first}, NOON)
+    assert all("unhealthySince" not in card for card in well)
+    again = gpunode_status.with_times(ill, {"cards": well}, NOON + timedelta(hours=1))
+    assert again[2]["unhealthySince"] == AN_HOUR_LATER
+
+
+@pytest.mark.parametrize("text", [None, 5, ["x"], "", "x" * 1000])
+def test_a_stored_time_of_an_ill_card_is_bounded(inventory: Inventory, text: object) -> None:
+    (card, *_) = gpunode_status.status_of(inventory.state, 256, "0.1.0", ())["cards"]
+    stored = {"cards": [{"uuid": card["uuid"], "healthy": False, "unhealthySince": text}]}
+    (seen,) = gpunode_status.with_times([card | {"healthy": False}], stored, NOON)
+    assert 0 < len(seen["unhealthySince"]) <= len("2026-11-29T12:00:00.000000000+00:00")

@@ -160,3 +160,9 @@ def test_what_counts_was_seen_in_one_of_the_last_two_looks(looks: list[set[int]]
         if len(both | older) <= MAX_FINDINGS:
             assert both <= sightings.confirmed.keys()
         before = shown
+
+
+def test_the_server_of_a_group_works_for_its_members_and_is_no_finding() -> None:
+    server, other = use(pid=8, command="nvidia-cuda-mps"), use(pid=9, command="nvidia-cuda-mps")
+    judge = UseJudge((HOLDER, PLAIN), HELD, (), lambda pid, _process, _pods: pid == server.pid)
+    assert [finding.pid for finding in judge.findings((server, other)).values()] == [other.pid]

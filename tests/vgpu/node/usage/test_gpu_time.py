@@ -1,7 +1,9 @@
 """GPU seconds of containers, other processes and cards, from NVML's samples and from turns."""
 
+from random import Random
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgpu.adapters.nvml.records import BusySamples
@@ -274,3 +276,54 @@ def test_samples_count_again_after_a_clock_that_was_ahead() -> None:
     add(time, samples({13: 0.5}, {1: {13: 0.5}}), {})
     add(time, samples({14: 0.5}, {1: {14: 0.5}}), {})
     assert time.containers[A] - before == pytest.approx(1.0, abs=0.01)
+
+
+SERVER = 5
+GROUPS = {(GPU, SERVER): (A, B)}
+
+
+def of_group(found: dict[CardUuid, BusySamples], turns: dict[Use, float], time: GpuTime, now: int) -> None:
+    time.add(found, {(GPU, SERVER): None, (GPU, OTHER): None}, turns, now * S, GROUPS)
+
+
+def test_members_divide_their_servers_time_by_their_turns_which_overlap() -> None:
+    """Each member had the card for most of the time; together they have what the server had."""
+    time = GpuTime()
+    for second in range(11):
+        had = {A: 0.9 * second, B: 0.45 * second}
+        of_group(samples({100 + second: 0.9}, {SERVER: {100 + second: 0.9}}), had, time, 100 + second)
+    assert [time.containers[A], time.containers[B]] == pytest.approx([6.0, 3.0], rel=0.02)
+    assert time.containers[A] + time.containers[B] == pytest.approx(time.card[GPU], rel=0.02)
+    assert time.others == {}
+
+
+def test_members_that_launch_without_turns_have_equal_parts() -> None:
+    time = GpuTime()
+    for second in range(11):
+        of_group(samples({100 + second: 0.8}, {SERVER: {100 + second: 0.8}}), {A: 1.0}, time, 100 + second)
+    assert [time.containers[A], time.containers[B]] == pytest.approx([4.0, 4.0])
+    assert time.others == {}
+
+
+def test_turns_of_members_count_once_the_servers_samples_come() -> None:
+    """NVML's samples of a server come up to a second after its members' turns."""
+    time = GpuTime()
+    of_group(samples({100: 0.0}, {SERVER: {100: 0.0}}), {A: 1.0, B: 1.0}, time, 100)
+    of_group(samples({101: 0.9}, {}), {A: 1.9, B: 1.1}, time, 101)
+    assert [time.containers[A], time.containers[B]] == [0.0, 0.0]
+    of_group(samples({102: 0.0}, {SERVER: {101: 0.9, 102: 0.0}}), {A: 1.9, B: 1.1}, time, 102)
+    assert [time.containers[A], time.containers[B]] == pytest.approx([0.81, 0.09])
+
+
+@settings(max_examples=20)
+@given(st.randoms(use_true_random=False))
+def test_members_and_others_together_are_within_two_percent_of_the_card(random: Random) -> None:
+    time, turns = GpuTime(), {A: 0.0, B: 0.0}
+    of_group(samples({100: 0.0}, {SERVER: {100: 0.0}, OTHER: {100: 0.0}}), turns, time, 100)
+    for now in range(101, 161):
+        card = random.random()
+        group = card * random.random()
+        turns = {use: had + group * random.random() for use, had in turns.items()}
+        of_group(samples({now: card}, {SERVER: {now: group}, OTHER: {now: card - group}}), turns, time, now)
+    total = sum(time.containers.values()) + time.others.get(GPU, 0.0)
+    assert abs(total - time.card[GPU]) <= 0.02 * time.card[GPU]

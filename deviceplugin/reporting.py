@@ -1,0 +1,135 @@
+"""Builds what tells of the plugin's state: the metrics, and what the GPUNode's status says."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import vgpu
+from deviceplugin import installation
+from deviceplugin.plugin import PluginNode, ResourceEndpoint
+from deviceplugin.settings import PluginSettings
+from deviceplugin.surroundings import PluginClocks, PluginSurroundings
+from vgpu.node.cards import inventory
+from vgpu.node.cards.arbiter import Arbiter
+from vgpu.node.cards.health import Health
+from vgpu.node.gpunode import card_reports, gpunode_status
+from vgpu.node.gpunode.gpunode_spec import SpecHandler
+from vgpu.node.gpunode.refusal_reporter import RefusalReporter
+from vgpu.node.gpunode.status_publisher import GpuNodePublisher
+from vgpu.node.presence.heartbeat import Heartbeat
+from vgpu.node.processes.group_servers import GroupServers
+from vgpu.node.processes.process_watch import ProcessWatch
+from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
+from vgpu.node.usage.reporter import UsageReporter
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedParts:
+    """The parts whose state metrics and GPUNode show.
+
+    `arbiter`: None where containers take no turns.
+    """
+
+    node: PluginNode
+    health: Health
+    watching: ProcessWatch
+    refusals: RefusalReporter
+    arbiter: Arbiter | None
+    endpoints: Collection[ResourceEndpoint]
+    heartbeat: Heartbeat
+    servers: GroupServers
+
+    def is_registered(self) -> bool:
+        """Return whether the kubelet listens to every resource."""
+        return all(endpoint.stream.is_live for endpoint in self.endpoints)
+
+    def arbiter_runs(self) -> bool | None:
+        """Return whether the arbiter runs; None where containers take no turns."""
+        return self.arbiter.is_running if self.arbiter else None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReports:
+    """Where the reports about kernels come from, and the reasons that evict pods."""
+
+    reader: MetricsReader
+    evicts: Collection[str]
+
+
+def publisher(
+    parts: ReportedParts, kernels: KernelReports, used: UsageReporter, spec: SpecHandler, clocks: PluginClocks
+) -> GpuNodePublisher:
+    """Return what writes the GPUNode; it is woken by every part whose state the status shows."""
+    node = parts.node
+
+    def counted(nodes: int) -> None:
+        parts.heartbeat.nodes = used.nodes = nodes
+
+    built = GpuNodePublisher(
+        node.api,
+        node.inventory,
+        vgpu.__version__,
+        refusals=lambda: [
+            *parts.refusals.refusals(),
+            *parts.watching.reports(),
+            *kernels.reader.kernel_reports(kernels.evicts),
+            *kernels.reader.space_reports(),
+            *_of_unhealthy_cards(node),
+        ],
+        usage=used.entries,
+        card_use=used.card_entries,
+        conditions=lambda: (
+            *parts.watching.conditions(),
+            *gpunode_status.arbiter_condition(parts.arbiter_runs()),
+        ),
+        is_registered=parts.is_registered,
+        clock=clocks.monotonic,
+        now=clocks.now,
+        beside=spec,
+        on_count=counted,
+    )
+    parts.refusals.on_change = parts.watching.on_change = built.wake
+    parts.heartbeat.on_change = used.on_change = built.wake
+    kernels.reader.on_change = built.wake
+    return built
+
+
+def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, parts: ReportedParts) -> MetricsReader:
+    """Return what reads the metrics."""
+    node, clocks = parts.node, surroundings.clocks
+    sources = NodeSources(
+        cards=lambda: node.inventory.state,
+        allocations=node.proven,
+        groups=lambda: parts.watching.groups,
+        pods=node.pods.all,
+        findings=parts.watching.findings,
+        xids=lambda: parts.health.xids,
+        arbiter_runs=parts.arbiter_runs,
+        is_registered=parts.is_registered,
+        refusals=lambda: len(parts.refusals.refusals()),
+        slice_mib=node.inventory.slice_mib,
+        servers=parts.servers,
+    )
+    return MetricsReader(
+        settings.node_name,
+        vgpu.__version__,
+        surroundings.driver,
+        surroundings.processes.process,
+        node.files,
+        sources,
+        clocks.wall,
+        lambda: int(clocks.monotonic() * 1e9),
+        with_dcgm=settings.dcgm_names,
+    )
+
+
+def _of_unhealthy_cards(node: PluginNode) -> list[dict[str, Any]]:
+    """Return the reports about pods that hold unhealthy or lost cards."""
+    state = node.inventory.state
+    of_node = (inventory.MIG, installation.FAULT)
+    faults = {gpu: fault for gpu, fault in state.faults.items() if fault not in of_node}
+    one_process = [
+        gpu.card.uuid for gpu in state.gpus if gpu.card.exclusive_process and state.held.slices_of(gpu.card.uuid)
+    ]
+    faults = dict.fromkeys(one_process, card_reports.ONE_PROCESS) | faults
+    return card_reports.reports(faults, state.gpus, node.occupancy.held(), node.pods.all())
