@@ -171,7 +171,8 @@ struct region_activity {
                                 own; 0 = it does so alone (region/linked_cards.h) */
     uint32_t window;         /* number of the window of linked cards that the card was last opened in */
     uint32_t window_used_us; /* GPU time of the launches admitted in it */
-    uint32_t window_goal_us; /* likewise, without those by which the card caught up with others */
+    uint32_t window_state;   /* number of their batches, without those by which the card caught up with others, and
+                                flags (compute/link/linked_turn.c) */
 };
 
 enum memory_export_role { MEMORY_EXPORT_FREE, MEMORY_EXPORTER, MEMORY_IMPORTER };

@@ -61,14 +61,19 @@ uint64_t linked_cards_wait(const struct linked_card *own, const struct linked_ca
 }
 
 enum linked_verdict linked_cards_judge(const struct linked_card *own, const struct linked_card *others, unsigned count,
-                                       uint64_t budget, bool fits) {
-    uint64_t least = UINT64_MAX, most = 0;
+                                       bool fits) {
+    bool is_any_behind = false;
+    uint32_t most = 0;
     for (unsigned i = 0; i < count; i++) {
         if (is_newer(others[i].window, own->window)) return LINKED_FULL;
         bool is_same = others[i].window == own->window;
-        if (others[i].is_active) least = min_u64(least, is_same ? others[i].used : 0);
-        if (is_same) most = max_u64(most, others[i].goal);
+        is_any_behind |= others[i].is_active && !(is_same && others[i].is_served);
+        if (is_same && others[i].batches > most) most = others[i].batches;
     }
-    if (fits || (least < budget && own->used < LINKED_AHEAD_MAX)) return LINKED_FITS;
-    return own->used < most ? LINKED_CATCHES_UP : LINKED_FULL;
+    if (fits) return LINKED_FITS;
+    if (own->used >= LINKED_AHEAD_MAX) return LINKED_FULL;
+    if (is_any_behind || own->is_in_batch) return LINKED_FITS;
+    return own->batches < most ? LINKED_CATCHES_UP : LINKED_FULL;
 }
+
+bool linked_cards_may_owe(int64_t tokens) { return tokens > -(int64_t)LINKED_AHEAD_MAX; }

@@ -151,18 +151,20 @@ static bool is_at_work(struct gate *gate) {
     return gate_is_work_on(gate->index);
 }
 
-/* Of linked cards it is asked, because the work that they have left is not waited for by another thread. */
-static bool is_work_elsewhere(unsigned index) {
-    if (!gate_is_work_elsewhere(index) || !gate_at((int)index)->request.is_linked) return gate_is_work_elsewhere(index);
+/* The driver is asked, because no other thread may be waiting for that work. */
+static bool is_at_work_elsewhere(unsigned index, bool is_late) {
     bool is_any = false;
     for (unsigned i = 0; i < GATES; i++)
-        if (i != index && gate_is_work_on(i)) is_any |= is_at_work(gate_at((int)i));
+        if (i != index && (is_late ? gate_is_late(i) : gate_is_work_on(i))) is_any |= is_at_work(gate_at((int)i));
     return is_any;
 }
 
 /* A launch that needs `need` may go early; `loan` says on how much. */
 static struct turn_limits await_turn_or_loan(struct gate *gate, uint64_t need, uint64_t *loan) {
-    struct early_request early = {.need = need, .gate = gate->index, .is_work_elsewhere = is_work_elsewhere};
+    struct early_request early = {.need = need,
+                                  .gate = gate->index,
+                                  .is_work_elsewhere = gate_is_work_elsewhere,
+                                  .is_at_work_elsewhere = is_at_work_elsewhere};
     RELEASE_GATE(gate);
     struct turn_limits limits = turn_request_take(&gate->request, &early);
     *loan = early.loan;

@@ -8,7 +8,10 @@
 /* A card to which nothing was launched for this long is not waited for. */
 #define ACTIVE_FOR (1000 * NS_PER_MS)
 
-static unsigned index_of(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
+/* Of a window's state: the card has had its budget. */
+#define SERVED (UINT32_C(1) << 31)
+
+unsigned linked_turn_number(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
 
 static uint32_t load(const uint32_t *field) { return __atomic_load_n(field, __ATOMIC_RELAXED); }
 
@@ -18,12 +21,17 @@ static void store(uint32_t *field, uint32_t value) { /* NOLINT(readability-non-c
 
 static struct region_activity *row_of(const struct region_card *card) { return activity_of(container_region(), card); }
 
+/* The number of a window's batches, beside the flags of its state. */
+static uint32_t number(uint32_t state) { return state & ~SERVED; }
+
 static struct linked_card read_window(unsigned card, uint64_t now) {
     const struct region_activity *row = &container_region()->activity[card];
     uint64_t launched = __atomic_load_n(&row->last_launch_at, __ATOMIC_RELAXED);
+    uint32_t state = load(&row->window_state);
     return (struct linked_card){.window = load(&row->window),
                                 .used = load(&row->window_used_us) * NS_PER_US,
-                                .goal = load(&row->window_goal_us) * NS_PER_US,
+                                .batches = number(state),
+                                .is_served = (state & SERVED) != 0,
                                 .is_active = launched + ACTIVE_FOR > now};
 }
 
@@ -35,7 +43,7 @@ static bool is_linked(uint32_t cards, unsigned own, unsigned other) {
 struct linked_view linked_turn_look(const struct region_card *card) {
     struct linked_view view = {.cards = load(&row_of(card)->linked)};
     for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
-        if (is_linked(view.cards, index_of(card), other))
+        if (is_linked(view.cards, linked_turn_number(card), other))
             view.others[view.count++].share = container_share(container_region()->cards[other].uuid);
     return view;
 }
@@ -51,7 +59,7 @@ static struct linked_card read_card(unsigned card, unsigned share, uint64_t now)
 }
 
 void linked_turn_read(struct linked_view *view, const struct region_card *card, uint64_t now) {
-    unsigned own = index_of(card), count = 0;
+    unsigned own = linked_turn_number(card), count = 0;
     for (unsigned other = 0; view->cards && other < REGION_CARDS; other++)
         if (count < view->count && is_linked(view->cards, own, other)) {
             view->others[count] = read_card(other, view->others[count].share, now);
@@ -61,11 +69,11 @@ void linked_turn_read(struct linked_view *view, const struct region_card *card, 
 }
 
 void linked_turn_refresh(const struct region_card *card) {
-    store(&row_of(card)->linked, linked_cards_of(container_region(), index_of(card)));
+    store(&row_of(card)->linked, linked_cards_of(container_region(), linked_turn_number(card)));
 }
 
 struct linked_card linked_turn_own(const struct region_card *card, unsigned share, uint64_t now) {
-    struct linked_card own = read_card(index_of(card), share, now);
+    struct linked_card own = read_card(linked_turn_number(card), share, now);
     own.is_open = false;
     return own;
 }
@@ -73,28 +81,41 @@ struct linked_card linked_turn_own(const struct region_card *card, unsigned shar
 void linked_turn_open(const struct region_card *card, uint32_t window) {
     struct region_activity *row = row_of(card);
     store(&row->window_used_us, 0);
-    store(&row->window_goal_us, 0);
+    store(&row->window_state, 0);
     store(&row->window, window);
 }
 
 void linked_turn_stay_apart(const struct region_card *card) { store(&row_of(card)->linked, 0); }
 
-enum linked_verdict linked_turn_judge(const struct region_card *card, uint64_t used, uint64_t budget, bool fits,
-                                      uint64_t now) {
-    struct linked_view view = {.cards = load(&row_of(card)->linked)};
-    unsigned own = index_of(card);
+enum linked_verdict linked_turn_judge(const struct region_card *card, struct linked_use use, bool fits,
+                                      bool is_in_batch, uint64_t now) {
+    struct region_activity *row = row_of(card);
+    struct linked_view view = {.cards = load(&row->linked)};
+    unsigned own = linked_turn_number(card);
     for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
         if (is_linked(view.cards, own, other)) view.others[view.count++] = read_window(other, now);
-    struct linked_card self = {.window = load(&row_of(card)->window), .used = used};
-    return linked_cards_judge(&self, view.others, view.count, budget, fits);
+    struct linked_card self = {
+        .window = load(&row->window), .used = use.ns, .batches = use.batches, .is_in_batch = is_in_batch};
+    if (!fits) store(&row->window_state, load(&row->window_state) | SERVED);
+    return linked_cards_judge(&self, view.others, view.count, fits);
 }
 
 static uint32_t in_us(uint64_t ns) { return (uint32_t)min_u64(ns / NS_PER_US, UINT32_MAX); }
 
-void linked_turn_note_launch(const struct region_card *card, uint64_t used, enum linked_verdict verdict) {
+void linked_turn_note_launch(const struct region_card *card, struct linked_use use, enum linked_verdict verdict) {
     struct region_activity *row = row_of(card);
-    store(&row->window_used_us, in_us(used));
-    if (verdict == LINKED_FITS) store(&row->window_goal_us, in_us(used));
+    uint32_t served = load(&row->window_state) & SERVED;
+    store(&row->window_used_us, in_us(use.ns));
+    if (verdict == LINKED_FITS) store(&row->window_state, number(use.batches) | served);
+}
+
+/* What the window has used was charged when the card closed. */
+bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t now) {
+    bool is_held = card->holder != 0 && card->holder != process;
+    if (is_held || !linked_cards_may_owe(token_bucket_tokens(card, share, now))) return false;
+    store(&row_of(card)->window_used_us, 0);
+    token_bucket_seize(card, process, now);
+    return true;
 }
 
 void linked_turn_join(const uint8_t first[UUID_SIZE], const uint8_t second[UUID_SIZE]) {

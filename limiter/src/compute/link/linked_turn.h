@@ -18,6 +18,9 @@ struct linked_view linked_turn_look(const struct region_card *card);
 /* Finds out which cards are linked with the card from its next opening on. The caller holds LOCK_REGION. */
 void linked_turn_refresh(const struct region_card *card);
 
+/* The card's number, in its container. */
+unsigned linked_turn_number(const struct region_card *card);
+
 /* Completes the view. The caller holds LOCK_REGION. */
 void linked_turn_read(struct linked_view *view, const struct region_card *card, uint64_t now);
 
@@ -30,12 +33,22 @@ void linked_turn_open(const struct region_card *card, uint32_t window);
 /* The card opens and closes by itself: it has no fixed share, or other containers use it. */
 void linked_turn_stay_apart(const struct region_card *card);
 
-/* Whether the card, with `used` ns in its open window, admits one more launch. Takes no lock. */
-enum linked_verdict linked_turn_judge(const struct region_card *card, uint64_t used, uint64_t budget, bool fits,
-                                      uint64_t now);
+/* What was admitted in the card's open window. */
+struct linked_use {
+    uint64_t ns;
+    uint32_t batches; /* of a thread's launches (launch_batch.h) */
+};
 
-/* A launch was admitted, by this verdict; with it the window has `used` ns. Takes no lock. */
-void linked_turn_note_launch(const struct region_card *card, uint64_t used, enum linked_verdict verdict);
+/* Whether the card admits one more launch in its open window. `fits`: its budget has room. `is_in_batch`: the launch
+ * begins no batch. Takes no lock. */
+enum linked_verdict linked_turn_judge(const struct region_card *card, struct linked_use use, bool fits,
+                                      bool is_in_batch, uint64_t now);
+
+/* A launch was admitted, by this verdict; `use` is with it. Takes no lock. */
+void linked_turn_note_launch(const struct region_card *card, struct linked_use use, enum linked_verdict verdict);
+
+/* Takes the closed card for one launch, which another card waits for; false: not now. The caller holds LOCK_REGION. */
+bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t now);
 
 /* The process has joined two cards, or parts all that it has joined. Take LOCK_REGION. */
 void linked_turn_join(const uint8_t first[UUID_SIZE], const uint8_t second[UUID_SIZE]);

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/system_calls.h"
 #include "compute/link/arbiter_link.h"
+#include "compute/link/launch_batch.h"
 #include "compute/link/linked_turn.h"
 #include "container/container.h"
 #include "region/account.h"
@@ -27,13 +28,12 @@
 #define EARLY_AFTER (2 * NS_PER_MS)
 #define EARLY_RETRY (1 * NS_PER_MS)
 
-/* Likewise on a linked card, whose process knows whether the others work; and how soon it sees that another one has
- * opened. */
-#define LINKED_AFTER (200 * NS_PER_US)
+/* Likewise on a linked card, while another one has work, and while it has work that should have ended; how soon it is
+ * seen then that there is such work, and that another card has opened. */
+#define LINKED_AFTER (1000 * NS_PER_US)
+#define LATE_AFTER   (100 * NS_PER_US)
+#define LATE_RETRY   (100 * NS_PER_US)
 #define LINKED_RETRY (500 * NS_PER_US)
-
-/* The most that one such launch counts before it has ended. */
-#define LINKED_LOAN_MAX (5 * NS_PER_MS)
 
 /* Id of this process as holder of the container's turn. 0 = no holder. */
 enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
@@ -83,6 +83,8 @@ static uint64_t take_with_others(struct turn_request *request, struct linked_vie
     uint64_t repay = linked_cards_wait(&own, view->others, view->count, &window);
     uint64_t wait =
         token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
+    request->is_in_window = wait == 0;
+    request->batches = 0;
     if (wait == 0) linked_turn_open(request->card, window);
     return wait;
 }
@@ -125,33 +127,33 @@ static uint64_t borrow_without_turn(struct turn_request *request, uint64_t need)
     return overdraft_lend(request->card, need, false, clock_now());
 }
 
-/* For one launch, which may be a collective that other cards wait for. If it were held back, what they spin would be
- * charged, so the debt does not matter. */
-static uint64_t borrow_linked(struct turn_request *request, uint64_t need) {
+static bool seize_for_one(struct turn_request *request) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
-    if (!region) return 0;
-    uint64_t now = clock_now(), least = min_u64(need, LINKED_LOAN_MAX);
-    uint64_t loan = overdraft_lend(request->card, least, false, now);
-    if (loan > least) overdraft_return(request->card, loan - least, 0, now);
-    return min_u64(loan, least);
+    return region && linked_turn_seize(request->card, request->holder_id, request->share, clock_now());
 }
 
-/* Of linked cards it is asked at once whether they work. */
-static bool is_early_due(const struct turn_request *request, const struct early_request *early, uint64_t since) {
-    if (request->is_linked) return early->is_work_elsewhere(early->gate) && clock_now() >= since + LINKED_AFTER;
-    return clock_now() >= since + EARLY_AFTER && early->is_work_elsewhere(early->gate);
+/* One launch at a time, which may be the collective that another card waits for: if it were held back, what that one
+ * spins would be charged. */
+static bool goes_for_others(struct turn_request *request, const struct early_request *early, uint64_t since) {
+    uint64_t waited = clock_now() - since;
+    bool is_due = waited >= LATE_AFTER && early->is_at_work_elsewhere(early->gate, waited < LINKED_AFTER);
+    request->has_one_launch = is_due && seize_for_one(request);
+    return request->has_one_launch;
 }
 
 static bool goes_early(struct turn_request *request, struct early_request *early, uint64_t since) {
-    if (!early || !is_early_due(request, early, since)) return false;
-    early->loan = request->is_linked ? borrow_linked(request, early->need) : borrow_without_turn(request, early->need);
+    if (!early) return false;
+    if (request->is_linked) return goes_for_others(request, early, since);
+    if (clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
+    early->loan = borrow_without_turn(request, early->need);
     return early->loan != 0;
 }
 
 static uint64_t retry_in(const struct turn_request *request, const struct early_request *early, uint64_t since,
                          uint64_t wait) {
-    if (request->is_linked) return min_u64(wait, LINKED_RETRY);
-    if (!early || !early->is_work_elsewhere(early->gate)) return wait;
+    bool is_work_elsewhere = early && early->is_work_elsewhere(early->gate);
+    if (request->is_linked) return min_u64(wait, is_work_elsewhere ? LATE_RETRY : LINKED_RETRY);
+    if (!is_work_elsewhere) return wait;
     uint64_t due = since + EARLY_AFTER;
     return min_u64(wait, max_u64(EARLY_RETRY, saturating_sub(due, clock_now())));
 }
@@ -241,6 +243,7 @@ static struct turn_limits take_arbiter_turn(struct turn_request *request) {
 }
 
 static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
+    if (request->has_one_launch) return turn_limits_one_launch();
     if (contention == CONTENTION_ARBITRATED) return take_arbiter_turn(request);
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0, false);
     return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
@@ -250,6 +253,7 @@ static struct turn_limits limits_for(struct turn_request *request, enum contenti
 struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early) {
     uint64_t since = clock_now();
     enum contention contention = arbiter_link_update(&request->link, request->uuid);
+    request->is_in_window = request->has_one_launch = false;
     while ((request->share = share_of(request, contention)) != 0) {
         uint32_t turns_seen = turn_count(request);
         uint64_t wait = take_from_bucket(request, contention);
@@ -262,15 +266,23 @@ struct turn_limits turn_request_take(struct turn_request *request, struct early_
     return limits_for(request, contention);
 }
 
-/* A turn on a loan belongs to no window. */
-enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, uint64_t budget,
-                                              bool fits, uint64_t now) {
-    if (request->is_linked) return linked_turn_judge(request->card, used, budget, fits, now);
-    return fits ? LINKED_FITS : LINKED_FULL;
+static bool is_in_batch(const struct turn_request *request, uint64_t now) {
+    return launch_batch_goes_on(linked_turn_number(request->card), now);
 }
 
-void turn_request_note_linked(const struct turn_request *request, uint64_t used, enum linked_verdict verdict) {
-    if (request->is_linked) linked_turn_note_launch(request->card, used, verdict);
+enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, bool fits,
+                                              uint64_t now) {
+    if (!request->is_in_window) return fits ? LINKED_FITS : LINKED_FULL;
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    return linked_turn_judge(request->card, use, fits, is_in_batch(request, now), now);
+}
+
+void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now) {
+    if (!request->is_linked) return;
+    if (!is_in_batch(request, now)) request->batches++;
+    launch_batch_note(linked_turn_number(request->card), now);
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    if (request->is_in_window) linked_turn_note_launch(request->card, use, verdict);
 }
 
 void turn_request_extend(struct turn_request *request, uint64_t until) {
