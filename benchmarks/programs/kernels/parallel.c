@@ -25,6 +25,7 @@
 #include "kernels.h"
 
 enum { MOST_CARDS = 8, AHEAD = 2, MOST = 1 << 16, PATH_SIZE = 64, PAGE = 4096 };
+enum { WORDS = 256, MEMORY_SIZE = 1 << 21, POLL_US = 1000, MOST_POLLS = 30000 };
 
 #define TAIL_NS 100000000ULL
 
@@ -35,6 +36,12 @@ struct card {
     CUevent ring[AHEAD];
     struct kernel work, together;
     uint32_t step;
+};
+
+/* Memory of a rank's card, for the other processes. */
+struct rank_memory {
+    CUipcMemHandle handle;
+    uint32_t is_there;
 };
 
 static struct {
@@ -70,6 +77,37 @@ static bool prepare_card(struct card *card) {
     return true;
 }
 
+/* Behind the words. */
+static struct rank_memory *memory_of(unsigned rank) { return (struct rank_memory *)((char *)job.words + WORDS) + rank; }
+
+static bool offer_memory(const struct card *card) {
+    CUdeviceptr own;
+    struct rank_memory *memory = memory_of(card->rank);
+    if (!DO(cuCtxSetCurrent, card->context) || !DO(cuMemAlloc_v2, &own, MEMORY_SIZE) ||
+        !DO(cuIpcGetMemHandle, &memory->handle, own))
+        return false;
+    __atomic_store_n(&memory->is_there, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* As NCCL does in processes of their own. */
+static bool open_memory(const struct card *card, unsigned rank) {
+    CUdeviceptr opened;
+    const struct rank_memory *memory = memory_of(rank);
+    for (int i = 0; i < MOST_POLLS && !__atomic_load_n(&memory->is_there, __ATOMIC_ACQUIRE); i++) (void)usleep(POLL_US);
+    return DO(cuCtxSetCurrent, card->context) &&
+           DO(cuIpcOpenMemHandle_v2, &opened, memory->handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+static bool join_processes(void) {
+    bool is_done = true;
+    for (unsigned i = 0; i < job.cards && is_done; i++) is_done = offer_memory(&job.card[i]);
+    for (unsigned i = 0; i < job.cards; i++)
+        for (unsigned rank = 0; rank < job.ranks && is_done; rank++)
+            if (rank < job.first || rank >= job.first + job.cards) is_done = open_memory(&job.card[i], rank);
+    return is_done;
+}
+
 static bool join_cards(void) {
     for (unsigned i = 0; i < job.cards; i++)
         for (unsigned other = 0; other < job.cards; other++)
@@ -84,7 +122,7 @@ static bool prepare(bool are_joined) {
         job.card[i].rank = job.first + i;
         if (!prepare_card(&job.card[i])) return false;
     }
-    return share_words() && (!are_joined || join_cards());
+    return share_words() && (!are_joined || (join_cards() && (job.ranks == job.cards || join_processes())));
 }
 
 static void note_end(const struct card *card) {

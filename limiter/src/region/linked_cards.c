@@ -72,7 +72,7 @@ enum linked_verdict linked_cards_judge(const struct linked_card *own, const stru
     }
     if (fits) return LINKED_FITS;
     if (own->used >= LINKED_AHEAD_MAX) return LINKED_FULL;
-    if (is_any_behind || own->is_in_batch) return LINKED_FITS;
+    if (is_any_behind || (own->is_in_batch && count > 0)) return LINKED_FITS;
     return own->batches < most ? LINKED_CATCHES_UP : LINKED_FULL;
 }
 

@@ -428,6 +428,7 @@ bool gate_drive_begin_wait(struct gate *gate, uint64_t since) {
     struct gate_step step = advance(gate, GATE_HOST_WAITS, view);
     if (step.action == GATE_GIVE_BACK) end_queue_turn(gate, true, true);
     if (step.action == GATE_NOTE_AWAITED) queue_pace_note_awaited(gate);
+    turn_request_note_linked_wait(&gate->request, true);
     return ends_period;
 }
 
@@ -442,6 +443,7 @@ static void correct_drain(struct gate *gate) {
 void gate_drive_end_wait(struct gate *gate, uint64_t since, bool ends_period) {
     HOLD_GATE(gate);
     uint64_t now = clock_now();
+    turn_request_note_linked_wait(&gate->request, false);
     gate_queue_note_host_waited(gate, now - since, ends_period);
     struct gate_step step = advance_at(gate, GATE_HOST_WAITED, (struct gate_view){0}, now);
     if (step.action == GATE_NOTE_BUSY) gate_queue_note_busy(gate, now - since, now);

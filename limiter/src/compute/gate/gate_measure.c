@@ -163,7 +163,9 @@ static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) 
 
 enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     uint64_t since = clock_now();
+    turn_request_note_linked_wait(&gate->request, true);
     enum drain drain = await_drain(gate, need, until);
+    turn_request_note_linked_wait(&gate->request, false);
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     return drain;
 }

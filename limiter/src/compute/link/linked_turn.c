@@ -1,5 +1,6 @@
 #include "compute/link/linked_turn.h"
 
+#include "common/arbitration.h"
 #include "container/container.h"
 #include "region/account.h"
 #include "region/activity.h"
@@ -8,8 +9,12 @@
 /* A card to which nothing was launched for this long is not waited for. */
 #define ACTIVE_FOR (1000 * NS_PER_MS)
 
-/* Of a window's state: the card has had its budget. */
-#define SERVED (UINT32_C(1) << 31)
+/* Of a window's state: the card has had its budget; a thread waits for its work. */
+#define SERVED  (UINT32_C(1) << 31)
+#define AWAITED (UINT32_C(1) << 30)
+
+/* How much later than expected work is late. */
+#define LATE_AFTER (200 * NS_PER_US)
 
 unsigned linked_turn_number(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
 
@@ -22,7 +27,7 @@ static void store(uint32_t *field, uint32_t value) { /* NOLINT(readability-non-c
 static struct region_activity *row_of(const struct region_card *card) { return activity_of(container_region(), card); }
 
 /* The number of a window's batches, beside the flags of its state. */
-static uint32_t number(uint32_t state) { return state & ~SERVED; }
+static uint32_t number(uint32_t state) { return state & ~(SERVED | AWAITED); }
 
 static struct linked_card read_window(unsigned card, uint64_t now) {
     const struct region_activity *row = &container_region()->activity[card];
@@ -81,7 +86,7 @@ struct linked_card linked_turn_own(const struct region_card *card, unsigned shar
 void linked_turn_open(const struct region_card *card, uint32_t window) {
     struct region_activity *row = row_of(card);
     store(&row->window_used_us, 0);
-    store(&row->window_state, 0);
+    __atomic_fetch_and(&row->window_state, AWAITED, __ATOMIC_RELAXED);
     store(&row->window, window);
 }
 
@@ -96,7 +101,7 @@ enum linked_verdict linked_turn_judge(const struct region_card *card, struct lin
         if (is_linked(view.cards, own, other)) view.others[view.count++] = read_window(other, now);
     struct linked_card self = {
         .window = load(&row->window), .used = use.ns, .batches = use.batches, .is_in_batch = is_in_batch};
-    if (!fits) store(&row->window_state, load(&row->window_state) | SERVED);
+    if (!fits) __atomic_fetch_or(&row->window_state, SERVED, __ATOMIC_RELAXED);
     return linked_cards_judge(&self, view.others, view.count, fits);
 }
 
@@ -104,9 +109,32 @@ static uint32_t in_us(uint64_t ns) { return (uint32_t)min_u64(ns / NS_PER_US, UI
 
 void linked_turn_note_launch(const struct region_card *card, struct linked_use use, enum linked_verdict verdict) {
     struct region_activity *row = row_of(card);
-    uint32_t served = load(&row->window_state) & SERVED;
     store(&row->window_used_us, in_us(use.ns));
-    if (verdict == LINKED_FITS) store(&row->window_state, number(use.batches) | served);
+    uint32_t more = number(use.batches) - number(load(&row->window_state));
+    if (verdict == LINKED_FITS) __atomic_fetch_add(&row->window_state, more, __ATOMIC_RELAXED);
+}
+
+void linked_turn_note_awaited(const struct region_card *card, bool is_awaited) {
+    uint32_t *state = &row_of(card)->window_state;
+    if (is_awaited)
+        __atomic_fetch_or(state, AWAITED, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(state, ~AWAITED, __ATOMIC_RELAXED);
+}
+
+static bool is_awaited(unsigned card, bool is_late, uint64_t now) {
+    const struct region_card *row = &container_region()->cards[card];
+    uint64_t until = __atomic_load_n(&row->busy_until, __ATOMIC_RELAXED);
+    bool is_any = row->holder != 0 && (load(&container_region()->activity[card].window_state) & AWAITED) != 0;
+    return is_any && (!is_late || now + ARBITRATION_BUSY_GRACE_NS > until + LATE_AFTER);
+}
+
+bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, uint64_t now) {
+    uint32_t cards = load(&row_of(card)->linked);
+    unsigned own = linked_turn_number(card);
+    for (unsigned other = 0; cards && other < REGION_CARDS; other++)
+        if (is_linked(cards, own, other) && is_awaited(other, is_late, now)) return true;
+    return false;
 }
 
 /* What the window has used was charged when the card closed. */

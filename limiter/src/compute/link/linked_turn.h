@@ -47,6 +47,13 @@ enum linked_verdict linked_turn_judge(const struct region_card *card, struct lin
 /* A launch was admitted, by this verdict; `use` is with it. Takes no lock. */
 void linked_turn_note_launch(const struct region_card *card, struct linked_use use, enum linked_verdict verdict);
 
+/* A thread begins to wait for the card's work, or has waited for it. Takes no lock. */
+void linked_turn_note_awaited(const struct region_card *card, bool is_awaited);
+
+/* Whether a thread, which may be of another process, waits for work of a card that is linked with this one; `is_late`:
+ * for work that should have ended. The caller holds LOCK_REGION. */
+bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, uint64_t now);
+
 /* Takes the closed card for one launch, which another card waits for; false: not now. The caller holds LOCK_REGION. */
 bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t now);
 

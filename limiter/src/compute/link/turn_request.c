@@ -127,17 +127,21 @@ static uint64_t borrow_without_turn(struct turn_request *request, uint64_t need)
     return overdraft_lend(request->card, need, false, clock_now());
 }
 
-static bool seize_for_one(struct turn_request *request) {
+/* `is_sure`: another card waits for the launch, or may do so. Of other processes only the region says that. */
+static bool seize_for_one(struct turn_request *request, bool is_sure, bool is_late) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
-    return region && linked_turn_seize(request->card, request->holder_id, request->share, clock_now());
+    uint64_t now = clock_now();
+    if (!region || (!is_sure && !linked_turn_is_other_awaited(request->card, is_late, now))) return false;
+    return linked_turn_seize(request->card, request->holder_id, request->share, now);
 }
 
 /* One launch at a time, which may be the collective that another card waits for: if it were held back, what that one
  * spins would be charged. */
 static bool goes_for_others(struct turn_request *request, const struct early_request *early, uint64_t since) {
     uint64_t waited = clock_now() - since;
-    bool is_due = waited >= LATE_AFTER && early->is_at_work_elsewhere(early->gate, waited < LINKED_AFTER);
-    request->has_one_launch = is_due && seize_for_one(request);
+    bool is_late = waited < LINKED_AFTER;
+    if (waited < LATE_AFTER) return false;
+    request->has_one_launch = seize_for_one(request, early->is_at_work_elsewhere(early->gate, is_late), is_late);
     return request->has_one_launch;
 }
 
@@ -287,6 +291,10 @@ void turn_request_note_linked(struct turn_request *request, uint64_t used, enum 
 
 void turn_request_extend(struct turn_request *request, uint64_t until) {
     if (request->card) token_bucket_extend_turn(request->card, request->holder_id, until);
+}
+
+void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun) {
+    if (request->is_linked) linked_turn_note_awaited(request->card, is_begun);
 }
 
 void turn_request_note_awaited(struct turn_request *request, uint64_t until) {

@@ -82,6 +82,10 @@ enum linked_verdict turn_request_judge_linked(const struct turn_request *request
 /* That thread's launch was admitted, by this verdict; with it the turn has `used` ns. Takes no lock. */
 void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now);
 
+/* A thread begins to wait for the work of the turn, or has waited for it, which other linked cards may want to know.
+ * Takes no lock. */
+void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun);
+
 /* Writes into the region that the turn is needed until `until`, CLOCK_MONOTONIC in ns. Takes no lock. */
 void turn_request_extend(struct turn_request *request, uint64_t until);
 
