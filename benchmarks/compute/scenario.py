@@ -28,6 +28,8 @@ class Goal:
     def __str__(self) -> str:
         if self.asked is not None:
             return f"{self.asked:g} within {self.most - self.asked:g}"
+        if self.least > -math.inf and self.most < math.inf:
+            return f"{self.least:.4g} to {self.most:.4g}"
         if self.least > -math.inf:
             return f">= {self.least:.4g}"
         return f"<= {self.most:.4g}" if self.most < math.inf else ""

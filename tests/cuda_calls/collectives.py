@@ -1,6 +1,7 @@
 """Collectives: kernels on several cards that wait for each other, as NCCL's do. Handles are numbers."""
 
 import ctypes
+import threading
 import time
 
 from tests.cuda_calls import kernels, launches
@@ -34,6 +35,16 @@ class Rank:
         parameters = (P * 3)(*(ctypes.addressof(value) for value in values))
         return int(cuda.cuLaunchKernel(P(self._collective), *[1] * 6, 0, P(self._stream), parameters, None))
 
+    def reach(self, other: "Rank") -> int:
+        """Result of enabling access to the other card's memory."""
+        cuda.cuCtxSetCurrent(self._context)
+        return int(cuda.cuCtxEnablePeerAccess(other._context, 0))
+
+    def part(self, other: "Rank") -> int:
+        """Result of disabling it."""
+        cuda.cuCtxSetCurrent(self._context)
+        return int(cuda.cuCtxDisablePeerAccess(other._context))
+
     def is_done(self) -> bool:
         """Whether the rank's stream has no work left."""
         return int(cuda.cuStreamQuery(P(self._stream))) == 0
@@ -60,6 +71,34 @@ def prepare(device: int, ranks: int, us: int) -> None:
 def rank(device: int) -> Rank:
     """The rank of a device."""
     return _ranks[device]
+
+
+def link() -> list[int]:
+    """Results of enabling access of each rank of this process to the memory of each other one's card."""
+    return [one.reach(other) for one in _ranks.values() for other in _ranks.values() if other is not one]
+
+
+def unlink() -> list[int]:
+    """Results of disabling what `link` enables."""
+    return [one.part(other) for one in _ranks.values() for other in _ranks.values() if other is not one]
+
+
+def steps_in_threads(count: int, work_us: int) -> float:
+    """As `steps`, with a thread for each rank."""
+
+    def run(of: Rank) -> None:
+        for number in range(count):
+            of.work(work_us)
+            of.join(8, number)
+        of.wait()
+
+    begun = time.monotonic()
+    threads = [threading.Thread(target=run, args=(of,)) for of in _ranks.values()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - begun
 
 
 def steps(count: int, work_us: int) -> float:

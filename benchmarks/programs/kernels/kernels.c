@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEXT_SIZE = 1024, NAME_SIZE = 64, LINE_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
+enum { TEXT_SIZE = 2048, NAME_SIZE = 64, LINE_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
 
 /* The simulated driver reads the duration from the end of the name. */
 static const char spin_text[] =
@@ -28,14 +28,17 @@ static const char await_text[] =
     "mov.u64 %%t2, %%globaltimer;\nsub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000000;\n@%%p1 bra AGAIN;\n"
     "add.u32 %%r3, %%r0, 1;\nst.volatile.u32 [%%t0], %%r3;\nDONE:\nret;\n}\n";
 
-/* Counts itself, waits until the word is `value` or more, and then for the time that its name says. */
+/* Sets the word of its rank to `value`, waits until those of all ranks are that or more, and then for the time that its
+ * name says. No word has two writers: atomic operations of two cards on memory of the host may not exclude each other. */
 static const char collective_text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry collective%u_%u(.param .u64 group, .param .u32 value, .param .u64 word)\n{\n.reg .u64 %%t<4>;\n"
-    ".reg .u32 %%r<4>;\n.reg .pred %%p<2>;\nld.param.u32 %%r0, [value];\nld.param.u64 %%t0, [word];\n"
-    "atom.add.sys.u32 %%r1, [%%t0], 1;\nAGAIN:\nld.volatile.u32 %%r1, [%%t0];\nsub.s32 %%r2, %%r1, %%r0;\n"
-    "setp.lt.s32 %%p0, %%r2, 0;\n@%%p0 bra AGAIN;\nmov.u64 %%t1, %%globaltimer;\nMOVES:\nmov.u64 %%t2, %%globaltimer;\n"
-    "sub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000;\n@%%p1 bra MOVES;\nret;\n}\n";
+    ".visible .entry collective%u_%u(.param .u64 group, .param .u32 value, .param .u64 words, .param .u32 rank)\n{\n"
+    ".reg .u64 %%t<4>;\n.reg .u32 %%r<5>;\n.reg .pred %%p<2>;\nld.param.u32 %%r0, [value];\n"
+    "ld.param.u64 %%t0, [words];\nld.param.u32 %%r1, [rank];\nmul.wide.u32 %%t1, %%r1, 4;\nadd.u64 %%t1, %%t0, %%t1;\n"
+    "st.volatile.u32 [%%t1], %%r0;\nmov.u32 %%r2, 0;\nNEXT:\nmul.wide.u32 %%t1, %%r2, 4;\nadd.u64 %%t1, %%t0, %%t1;\n"
+    "AGAIN:\nld.volatile.u32 %%r3, [%%t1];\nsub.s32 %%r4, %%r3, %%r0;\nsetp.lt.s32 %%p0, %%r4, 0;\n@%%p0 bra AGAIN;\n"
+    "add.u32 %%r2, %%r2, 1;\nsetp.lt.u32 %%p0, %%r2, %u;\n@%%p0 bra NEXT;\nmov.u64 %%t1, %%globaltimer;\nMOVES:\n"
+    "mov.u64 %%t2, %%globaltimer;\nsub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000;\n@%%p1 bra MOVES;\nret;\n}\n";
 
 uint64_t now(void) {
     struct timespec time;
@@ -77,13 +80,13 @@ bool kernel_spin(struct kernel *out, unsigned us) {
 bool kernel_collective(struct kernel *out, unsigned ranks, unsigned us) {
     char code[TEXT_SIZE];
     char kind[NAME_SIZE];
-    (void)snprintf(code, sizeof code, collective_text, ranks, us, us);
+    (void)snprintf(code, sizeof code, collective_text, ranks, us, ranks, us);
     (void)snprintf(kind, sizeof kind, "collective%u", ranks);
     return load(out, code, kind, us);
 }
 
 bool kernel_collective_launch(const struct kernel *kernel, CUstream stream, struct collective_round of) {
-    void *parameters[] = {&of.group, &of.value, &of.word};
+    void *parameters[] = {&of.group, &of.value, &of.words, &of.rank};
     return DO(cuLaunchKernel, kernel->function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 

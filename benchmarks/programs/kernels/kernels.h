@@ -42,11 +42,12 @@ bool kernel_await_launch(CUfunction kernel, CUstream stream, volatile uint32_t *
  * real card it has one thread. */
 bool kernel_collective(struct kernel *out, unsigned ranks, unsigned us);
 
-/* Which collective a kernel belongs to. */
+/* Which collective a kernel belongs to, and of which rank it is. */
 struct collective_round {
     uint64_t group; /* a number that the ranks of a job have in common: for the simulated driver */
-    uint32_t value; /* what `word` is when all kernels up to those of this collective have begun */
-    void *word;     /* memory of the host that all ranks share: for a real card */
+    uint32_t value; /* number of the collective: 1, 2, ... */
+    void *words;    /* memory of the host that all ranks share, a word of 32 bits for each, first 0: for a real card */
+    uint32_t rank;
 };
 bool kernel_collective_launch(const struct kernel *kernel, CUstream stream, struct collective_round of);
 

@@ -2,16 +2,17 @@
  *
  *   parallel KIND WORK_US LAUNCHES COLLECTIVE_US CARDS SECONDS [RANKS FIRST GROUP]
  *
+ * WORK_US: of each card, or a list with commas, of the cards one after the other; the last one is for the rest, too.
  * KIND: serial = one thread launches for one card after the other; threads = a thread for each card; apart = a thread for
  * each card, and no card has access to another one's memory. A step is LAUNCHES kernels of WORK_US together and a
  * collective on each card, whose kernels spin until those of all ranks have begun, and then for COLLECTIVE_US. The host
- * is up to two steps ahead. RANKS: of the job, by default CARDS; this process has those from FIRST on. Several processes
- * of one job have the same GROUP, a number; on a real card, the processes of a job have to share a file of that name in
- * /dev/shm.
+ * is up to two steps ahead. RANKS: of the job, by default CARDS; this process has those from FIRST on, on the devices of
+ * these numbers. Several processes of one job have the same GROUP, a number that no job had before: they share a file of
+ * that name in /dev/shm.
  *
  * Prints {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints
- * what the first card did in the SECONDS after the begin time: {"steps":...,"ns":...,"times_us":[...]}: when each step
- * ended. */
+ * what the process's first card did in the SECONDS after the begin time: {"steps":...,"ns":...,"times_us":[...]}: when
+ * each step ended. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,11 +25,12 @@
 #include "kernels.h"
 
 enum { MOST_CARDS = 8, AHEAD = 2, MOST = 1 << 16, PATH_SIZE = 64, PAGE = 4096 };
+enum { WORDS = 256, MEMORY_SIZE = 1 << 21, POLL_US = 1000, MOST_POLLS = 30000 };
 
 #define TAIL_NS 100000000ULL
 
 struct card {
-    unsigned number;
+    unsigned rank;
     CUcontext context;
     CUstream stream;
     CUevent ring[AHEAD];
@@ -36,37 +38,74 @@ struct card {
     uint32_t step;
 };
 
+/* Memory of a rank's card, for the other processes. */
+struct rank_memory {
+    CUipcMemHandle handle;
+    uint32_t is_there;
+};
+
 static struct {
-    unsigned work_us, launches, collective_us, cards, ranks, first;
+    unsigned work_us[MOST_CARDS], launches, collective_us, cards, ranks, first;
     uint64_t group;
     double seconds;
     struct card card[MOST_CARDS];
-    void *word; /* counts the kernels of the collectives that have begun */
+    void *words; /* of each rank: the number of its last collective whose kernel has begun */
     uint64_t from, until;
     long times_us[MOST];
     unsigned count;
 } job;
 
-static bool share_word(void) {
+static bool share_words(void) {
     char path[PATH_SIZE];
-    if (job.ranks == job.cards) return DO(cuMemHostAlloc, &job.word, PAGE, CU_MEMHOSTALLOC_PORTABLE);
+    if (job.ranks == job.cards) return DO(cuMemHostAlloc, &job.words, PAGE, CU_MEMHOSTALLOC_PORTABLE);
     (void)snprintf(path, sizeof path, "/dev/shm/%llu", (unsigned long long)job.group);
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0 || ftruncate(file, PAGE) != 0) return false;
-    job.word = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    job.words = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     (void)close(file);
-    return job.word != MAP_FAILED && DO(cuMemHostRegister_v2, job.word, PAGE, CU_MEMHOSTREGISTER_PORTABLE);
+    return job.words != MAP_FAILED && DO(cuMemHostRegister_v2, job.words, PAGE, CU_MEMHOSTREGISTER_PORTABLE);
 }
 
 static bool prepare_card(struct card *card) {
-    if (!DO(cuDevicePrimaryCtxRetain, &card->context, (CUdevice)card->number) || !DO(cuCtxSetCurrent, card->context) ||
+    if (!DO(cuDevicePrimaryCtxRetain, &card->context, (CUdevice)card->rank) || !DO(cuCtxSetCurrent, card->context) ||
         !DO(cuStreamCreate, &card->stream, CU_STREAM_NON_BLOCKING) ||
-        !kernel_work(&card->work, job.work_us / job.launches) ||
+        !kernel_work(&card->work, job.work_us[card->rank] / job.launches) ||
         !kernel_collective(&card->together, job.ranks, job.collective_us))
         return false;
     for (int i = 0; i < AHEAD; i++)
         if (!DO(cuEventCreate, &card->ring[i], CU_EVENT_DISABLE_TIMING)) return false;
     return true;
+}
+
+/* Behind the words. */
+static struct rank_memory *memory_of(unsigned rank) { return (struct rank_memory *)((char *)job.words + WORDS) + rank; }
+
+static bool offer_memory(const struct card *card) {
+    CUdeviceptr own;
+    struct rank_memory *memory = memory_of(card->rank);
+    if (!DO(cuCtxSetCurrent, card->context) || !DO(cuMemAlloc_v2, &own, MEMORY_SIZE) ||
+        !DO(cuIpcGetMemHandle, &memory->handle, own))
+        return false;
+    __atomic_store_n(&memory->is_there, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* As NCCL does in processes of their own. */
+static bool open_memory(const struct card *card, unsigned rank) {
+    CUdeviceptr opened;
+    const struct rank_memory *memory = memory_of(rank);
+    for (int i = 0; i < MOST_POLLS && !__atomic_load_n(&memory->is_there, __ATOMIC_ACQUIRE); i++) (void)usleep(POLL_US);
+    return DO(cuCtxSetCurrent, card->context) &&
+           DO(cuIpcOpenMemHandle_v2, &opened, memory->handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+static bool join_processes(void) {
+    bool is_done = true;
+    for (unsigned i = 0; i < job.cards && is_done; i++) is_done = offer_memory(&job.card[i]);
+    for (unsigned i = 0; i < job.cards; i++)
+        for (unsigned rank = 0; rank < job.ranks && is_done; rank++)
+            if (rank < job.first || rank >= job.first + job.cards) is_done = open_memory(&job.card[i], rank);
+    return is_done;
 }
 
 static bool join_cards(void) {
@@ -80,15 +119,15 @@ static bool join_cards(void) {
 
 static bool prepare(bool are_joined) {
     for (unsigned i = 0; i < job.cards; i++) {
-        job.card[i].number = i;
+        job.card[i].rank = job.first + i;
         if (!prepare_card(&job.card[i])) return false;
     }
-    return share_word() && (!are_joined || join_cards());
+    return share_words() && (!are_joined || (join_cards() && (job.ranks == job.cards || join_processes())));
 }
 
 static void note_end(const struct card *card) {
     uint64_t ended = now();
-    if (card->number == 0 && ended >= job.from && ended <= job.until && job.count < MOST)
+    if (card->rank == job.first && ended >= job.from && ended <= job.until && job.count < MOST)
         job.times_us[job.count++] = (long)((ended - job.from) / 1000);
 }
 
@@ -102,8 +141,8 @@ static bool step(struct card *card) {
     }
     for (unsigned i = 0; i < job.launches; i++)
         if (!kernel_launch(&card->work, card->stream, ORDINARY)) return false;
-    uint32_t round = ++card->step;
-    struct collective_round of = {.group = job.group, .value = round * job.ranks, .word = job.word};
+    struct collective_round of = {
+        .group = job.group, .value = ++card->step, .words = job.words, .rank = card->rank};
     return kernel_collective_launch(&card->together, card->stream, of) && DO(cuEventRecord, event, card->stream);
 }
 
@@ -146,9 +185,17 @@ static void print_result(void) {
     (void)fflush(stdout);
 }
 
+static void read_work(char *list) {
+    for (unsigned rank = 0; rank < MOST_CARDS; rank++) {
+        char *end;
+        job.work_us[rank] = (unsigned)strtoul(list, &end, 10);
+        if (*end == ',') list = end + 1;
+    }
+}
+
 static bool read_arguments(int argc, char **argv) {
     if (argc < 7) return false;
-    job.work_us = (unsigned)strtoul(argv[2], NULL, 10);
+    read_work(argv[2]);
     job.launches = (unsigned)strtoul(argv[3], NULL, 10);
     job.collective_us = (unsigned)strtoul(argv[4], NULL, 10);
     job.cards = (unsigned)strtoul(argv[5], NULL, 10);
@@ -156,7 +203,7 @@ static bool read_arguments(int argc, char **argv) {
     job.ranks = argc > 7 ? (unsigned)strtoul(argv[7], NULL, 10) : job.cards;
     job.first = argc > 8 ? (unsigned)strtoul(argv[8], NULL, 10) : 0;
     job.group = argc > 9 ? strtoull(argv[9], NULL, 10) : (uint64_t)getpid();
-    return job.launches > 0 && job.cards > 0 && job.cards <= MOST_CARDS && job.ranks >= job.cards;
+    return job.launches > 0 && job.cards > 0 && job.ranks <= MOST_CARDS && job.first + job.cards <= job.ranks;
 }
 
 int main(int argc, char **argv) {

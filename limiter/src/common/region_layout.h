@@ -108,7 +108,9 @@ struct region_slot {
     uint32_t image;      /* locked: number of the program that the process runs, which exec() changes; 0 = unknown */
     uint32_t is_outside_group; /* atomic, by the owner: 1 = the container is a member of a group in space, but the
                                   process is no client of the group's MPS server */
-    uint8_t reserved[20];
+    uint32_t linked; /* locked, by the owner: the cards that the process has joined, one bit for each row of `cards`
+                        (region/linked_cards.h) */
+    uint8_t reserved[16];
     uint64_t used[REGION_CARDS];        /* locked, by the owner and by processes that reconcile or clear its slot: bytes
                                            charged on each card */
     uint64_t managed[REGION_CARDS];     /* locked: the part of `used` that NVML does not count */
@@ -165,7 +167,12 @@ struct region_activity {
     uint64_t queued_launches;    /* launches that were put behind a closed wait */
     uint64_t long_kernels;       /* kernels and graphs that took REGION_LONG_KERNEL_NS or more, alone in their turns */
     uint64_t long_kernel_ns;     /* sum of their times */
-    uint8_t reserved[16];
+    uint32_t linked;         /* the cards that open and close with this one, one bit for each row of `cards`, with its
+                                own; 0 = it does so alone (region/linked_cards.h) */
+    uint32_t window;         /* number of the window of linked cards that the card was last opened in */
+    uint32_t window_used_us; /* GPU time of the launches admitted in it */
+    uint32_t window_state;   /* number of their batches, without those by which the card caught up with others, and
+                                flags (compute/link/linked_turn.c) */
 };
 
 enum memory_export_role { MEMORY_EXPORT_FREE, MEMORY_EXPORTER, MEMORY_IMPORTER };

@@ -99,6 +99,7 @@ int account_claim_slot(struct region *region, const struct identity *process) {
     __atomic_store_n(&row->calls, calls, __ATOMIC_RELAXED);
     __atomic_store_n(&row->is_frozen, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&row->is_outside_group, 0, __ATOMIC_RELAXED);
+    row->linked = 0;
     row->start_time = process->start_time;
     row->namespace = process->namespace;
     if (slot >= account_slots(region)) set_slots_high(region, slot + 1);

@@ -84,7 +84,7 @@ static bool is_served_next(struct region_card *card, uint32_t ticket, uint64_t n
     return ticket == card->served + 1;
 }
 
-/* Time in ns until no other process has the turn and the debt is repaid. */
+/* Time in ns until no other process has the turn. */
 static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigned share, uint64_t now) {
     bool is_held_by_other = card->holder != 0 && card->holder != process;
     uint64_t wait = is_held_by_other ? remaining_turn(card, now) : 0;
@@ -92,7 +92,7 @@ static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigne
     if (wait) return wait;
     forget_kept_when_idle(card, now);
     cap(card);
-    return time_to_repay(card, share);
+    return 0;
 }
 
 static void give_turn(struct region_card *card, uint32_t process, uint64_t now) {
@@ -102,9 +102,7 @@ static void give_turn(struct region_card *card, uint32_t process, uint64_t now) 
     __atomic_store_n(&card->is_waiting, 0, __ATOMIC_RELAXED);
 }
 
-uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
-    draw_ticket(card, ticket);
-    uint64_t wait = time_to_free(card, process, share, now);
+static uint64_t take(struct region_card *card, uint32_t process, uint32_t *ticket, uint64_t wait, uint64_t now) {
     if (!wait && !is_served_next(card, *ticket, now)) return RETRY_INTERVAL;
     card->free_since = 0;
     if (wait) return wait;
@@ -112,6 +110,24 @@ uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t 
     *ticket = 0;
     give_turn(card, process, now);
     return 0;
+}
+
+uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
+    draw_ticket(card, ticket);
+    uint64_t wait = time_to_free(card, process, share, now);
+    return take(card, process, ticket, wait ? wait : time_to_repay(card, share), now);
+}
+
+uint64_t token_bucket_take_linked(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share,
+                                  uint64_t wait, uint64_t now) {
+    draw_ticket(card, ticket);
+    return take(card, process, ticket, max_u64(wait, time_to_free(card, process, share, now)), now);
+}
+
+int64_t token_bucket_tokens(const struct region_card *card, unsigned share, uint64_t now) {
+    struct region_card at = *card;
+    refill(&at, share, now);
+    return at.tokens;
 }
 
 void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now) {

@@ -32,6 +32,14 @@
  * in the queue is skipped if it does not call again within 1 ms. `share` is 1 to 99 percent. */
 uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now);
 
+/* Likewise on a linked card (region/linked_cards.h): the debt that is repaid is that of all linked cards, which takes
+ * `wait` ns. */
+uint64_t token_bucket_take_linked(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share,
+                                  uint64_t wait, uint64_t now);
+
+/* The tokens at `now`, which are not capped. */
+int64_t token_bucket_tokens(const struct region_card *card, unsigned share, uint64_t now);
+
 /* Takes the turn for `process`, even if another process has it. */
 void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now);
 

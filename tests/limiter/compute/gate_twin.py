@@ -70,6 +70,7 @@ class Twin:
             Event.HOST_WAITED: self._host_waited,
             Event.FLUSH: self._flush,
             Event.STREAM_ENDS: self._stream_ends,
+            Event.WORK_ASKED: self._work_asked,
             Event.TURN_GOES_ON: self._turn_goes_on,
             Event.CONTEXT_ENDS: self._context_ends,
             Event.CONTEXT_ENDED: self._context_ended,
@@ -197,6 +198,12 @@ class Twin:
             return Action.DO_NOTHING
         self.old = _Old.CLOSING
         return Action.RECORD_ENDS
+
+    def _work_asked(self, _view: View) -> Action:
+        if self.old is not _Old.OPEN or self.is_queue_turn:
+            return Action.DO_NOTHING
+        self.old = _Old.CLOSING
+        return Action.LOOK_AT_STREAMS
 
     def _turn_goes_on(self, _view: View) -> Action:
         self._set(_Old.OPEN)

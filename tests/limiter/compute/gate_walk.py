@@ -421,7 +421,12 @@ class Walk:
                 self._conclude_turn(has_ends=False)
 
     def _ends(self) -> Steps:
-        kinds = {"stream": self._end_stream, "context": self._end_contexts, "drain": self._drain}
+        kinds = {
+            "stream": self._end_stream,
+            "context": self._end_contexts,
+            "drain": self._drain,
+            "asked": self._asked_for_work,
+        }
         for kind in self.plan.ends:
             yield self._work(3 * MS)
             yield from kinds[kind]()
@@ -450,6 +455,14 @@ class Walk:
             return
         with self._owning("turn"):
             yield self._work(20 * US)
+        self._advance(Event.TURN_GOES_ON)
+
+    def _asked_for_work(self) -> Steps:
+        """A thread that waits at another gate does not wait here."""
+        if self._advance(Event.WORK_ASKED).action != Action.LOOK_AT_STREAMS:
+            return
+        with self._owning("turn"):
+            yield self._work(10 * US)
         self._advance(Event.TURN_GOES_ON)
 
     def _end_contexts(self) -> Steps:

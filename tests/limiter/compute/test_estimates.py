@@ -28,6 +28,10 @@ class Estimates:
         for ns in samples:
             self._compute.estimates_learn_beside(self._room, U64(key), U64(ns))
 
+    def learn_linked(self, key: int, *samples: int) -> None:
+        for ns in samples:
+            self._compute.estimates_learn_linked(self._room, U64(key), U64(ns))
+
     def fit(self, expected: int, measured: int, *, is_dense: bool) -> None:
         self._compute.estimates_fit(self._room, U64(expected), U64(measured), ctypes.c_bool(is_dense))
 
@@ -134,3 +138,19 @@ def test_an_estimate_of_many_samples_learns_nothing_beside_others(compute: ctype
     estimates.learn(KEY, *[10_000] * 16)
     estimates.learn_beside(KEY, 3_000, 14_000)
     assert estimates.expected(KEY) == 10_000
+
+
+def test_an_estimate_of_a_collective_follows_its_shortest_samples(compute: ctypes.CDLL) -> None:
+    """Nine kernels in ten spin for up to 30 ms before they work for 1 ms."""
+    random, estimates = Random(1), Estimates(compute)
+    for number in range(200):
+        estimates.learn_linked(KEY, 1_000_000 + (random.randint(0, 30_000_000) if number % 10 else 0))
+        if number > 10:
+            assert 900_000 <= (estimates.expected(KEY) or 0) <= 5_000_000
+
+
+def test_an_estimate_on_a_linked_card_follows_a_kernel_that_has_become_longer(compute: ctypes.CDLL) -> None:
+    estimates = Estimates(compute)
+    estimates.learn_linked(KEY, *[1_000_000] * 20)
+    estimates.learn_linked(KEY, *[3_000_000] * 300)
+    assert (estimates.expected(KEY) or 0) >= 2_000_000

@@ -21,7 +21,7 @@ PLANS = st.builds(
     Plan,
     launches=st.lists(st.integers(1, 8), min_size=1, max_size=3).map(tuple),
     waits=st.lists(st.integers(1, 6), max_size=2).map(tuple),
-    ends=st.lists(st.sampled_from(("stream", "context", "drain")), max_size=4).map(tuple),
+    ends=st.lists(st.sampled_from(("stream", "context", "drain", "asked")), max_size=4).map(tuple),
     may_queue=st.booleans(),
     is_bound=st.booleans(),
     is_slow=st.booleans(),
@@ -38,7 +38,7 @@ def plan_of(random: Random) -> Plan:
     return Plan(
         launches=tuple(random.randint(1, 8) for _ in range(random.randint(1, 3))),
         waits=tuple(random.randint(1, 6) for _ in range(random.randint(0, 2))),
-        ends=tuple(random.choice(("stream", "context", "drain")) for _ in range(random.randint(0, 4))),
+        ends=tuple(random.choice(("stream", "context", "drain", "asked")) for _ in range(random.randint(0, 4))),
         may_queue=random.random() < 0.8,
         is_bound=random.random() < 0.5,
         is_slow=random.random() < 0.5,

@@ -194,3 +194,12 @@ def test_the_charge_equals_the_card_s_busy_time(compute: ctypes.CDLL, launches: 
         busy += kernel
     cost = compute.turn_cost(ctypes.byref(turn), U64(done - begun), U64(0))
     assert busy <= cost <= busy + len(launches) * 10_000
+
+
+def test_the_time_from_the_expected_end_until_a_linked_card_is_found_drained_is_idle(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), compute.turn_limits_alone(50))
+    compute.turn_add(ctypes.byref(turn), ctypes.c_bool(True), U64(2 * MS), U64(START))
+    compute.turn_note_drained(ctypes.byref(turn), U64(START + 5 * MS))
+    assert compute.turn_cost(ctypes.byref(turn), U64(5 * MS), U64(0)) == pytest.approx(2 * MS, abs=20_000)
+    compute.turn_add(ctypes.byref(turn), ctypes.c_bool(True), U64(2 * MS), U64(START + 5 * MS))
+    assert compute.turn_cost(ctypes.byref(turn), U64(7 * MS), U64(0)) == pytest.approx(4 * MS, abs=20_000)

@@ -12,9 +12,6 @@
 #include "compute/turn/turn.h"
 #include "region/activity.h"
 
-/* How long a card counts as having work of the process after the work should have drained. */
-#define WORK_TIMEOUT (1000 * NS_PER_MS)
-
 void gate_admission_note_arrival(struct gate *gate) {
     struct gate_host *host = &gate->host;
     backlog_note_arrival(&host->backlog, clock_now());
@@ -38,7 +35,7 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
         gate->turn_sample.is_early = early_launches_are_any(&gate->turn.early);
     }
     gate->turn_sample.is_chosen |= slot->is_sampled;
-    __atomic_store_n(&gate->works_until, max_u64(gate->turn.drains_at, now) + WORK_TIMEOUT, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->works_until, max_u64(gate->turn.drains_at, now) + GATE_WORK_TIMEOUT, __ATOMIC_RELAXED);
     gate->host.last_launch_at = now;
     __atomic_store_n(&gate->host.is_waiting, false, __ATOMIC_RELAXED);
     gate->in_driver++;
@@ -64,6 +61,19 @@ static void update_joint_pass(struct gate *gate, bool is_known, const struct que
         joint_pass_open(&gate->joint_pass, gate->request.arbiter_turn.number, launch->key, launch->estimate);
 }
 
+/* A turn that admits launches early is no window of linked cards. */
+static enum linked_verdict judge(const struct gate *gate, bool is_known, const struct queued_launch *launch,
+                                 uint64_t now, enum verdict *verdict) {
+    const struct turn *turn = &gate->turn;
+    *verdict = turn_judge(turn, is_known, launch->estimate, now);
+    bool is_apart = turn->launches == 0 || early_launches_are_any(&turn->early) || turn->limits.budget == UINT64_MAX;
+    if (is_apart || (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL)) return LINKED_FITS;
+    enum linked_verdict linked =
+        turn_request_judge_linked(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);
+    *verdict = linked == LINKED_FULL ? VERDICT_FULL : VERDICT_FITS;
+    return linked;
+}
+
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
  * room for its events, so that every turn makes progress. */
 static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
@@ -72,12 +82,14 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     bool is_first = gate->turn.launches == 0;
     bool is_early = early_launches_are_any(&gate->turn.early);
     if (!is_first && !is_early && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
-    enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
+    enum verdict verdict;
+    enum linked_verdict linked = judge(gate, is_known, launch, now, &verdict);
     if (verdict != VERDICT_FITS) return verdict;
     bool has_slot = turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot);
     if (!has_slot && !is_first && !is_early && !gate->turn.limits.is_joint) return VERDICT_UNMEASURED;
     slot->is_sampled = is_to_be_sampled(gate, is_known, launch->key);
     turn_add(&gate->turn, is_known, launch->estimate, now);
+    if (!is_early) turn_request_note_linked(&gate->request, gate->turn.expected, linked, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
     slot->records_end_at_once =
         gate->host.has_left_gap || (is_early && !early_launches_may_be_awaited(&gate->turn.early));

@@ -127,9 +127,44 @@ static struct turn_limits await_turn(struct gate *gate) {
     return turn_request_take(&gate->request, NULL);
 }
 
+/* The ends are recorded as soon as there is no work: at the next launch, which may come after a pause that repays the
+ * debts of all linked cards, the pause would lie between the turn's first launch and them. */
+static bool has_idle_streams(struct gate *gate) {
+    RELEASE_GATE(gate);
+    bool are_idle = turn_events_unrecorded_are_idle(gate_events(gate)) && turn_events_are_done(gate_events(gate));
+    if (are_idle) turn_events_record_ends(gate_events(gate), NULL);
+    return are_idle;
+}
+
+static void note_drained(struct gate *gate) {
+    __atomic_store_n(&gate->works_until, 0, __ATOMIC_RELAXED);
+    turn_note_drained(&gate->turn, clock_now());
+}
+
+/* A turn that another thread opens or closes may have work. */
+static bool is_at_work(struct gate *gate) {
+    HOLD_GATE(gate);
+    if (advance(gate, GATE_WORK_ASKED, (struct gate_view){0}).action == GATE_LOOK_AT_STREAMS) {
+        if (gate->in_driver == 0 && has_idle_streams(gate)) note_drained(gate);
+        advance(gate, GATE_TURN_GOES_ON, (struct gate_view){.is_queue_turn = gate->is_queue_turn});
+    }
+    return gate_is_work_on(gate->index);
+}
+
+/* The driver is asked, because no other thread may be waiting for that work. */
+static bool is_at_work_elsewhere(unsigned index, bool is_late) {
+    bool is_any = false;
+    for (unsigned i = 0; i < GATES; i++)
+        if (i != index && (is_late ? gate_is_late(i) : gate_is_work_on(i))) is_any |= is_at_work(gate_at((int)i));
+    return is_any;
+}
+
 /* A launch that needs `need` may go early; `loan` says on how much. */
 static struct turn_limits await_turn_or_loan(struct gate *gate, uint64_t need, uint64_t *loan) {
-    struct early_request early = {.need = need, .gate = gate->index, .is_work_elsewhere = gate_is_work_elsewhere};
+    struct early_request early = {.need = need,
+                                  .gate = gate->index,
+                                  .is_work_elsewhere = gate_is_work_elsewhere,
+                                  .is_at_work_elsewhere = is_at_work_elsewhere};
     RELEASE_GATE(gate);
     struct turn_limits limits = turn_request_take(&gate->request, &early);
     *loan = early.loan;
@@ -393,6 +428,7 @@ bool gate_drive_begin_wait(struct gate *gate, uint64_t since) {
     struct gate_step step = advance(gate, GATE_HOST_WAITS, view);
     if (step.action == GATE_GIVE_BACK) end_queue_turn(gate, true, true);
     if (step.action == GATE_NOTE_AWAITED) queue_pace_note_awaited(gate);
+    turn_request_note_linked_wait(&gate->request, true);
     return ends_period;
 }
 
@@ -407,6 +443,7 @@ static void correct_drain(struct gate *gate) {
 void gate_drive_end_wait(struct gate *gate, uint64_t since, bool ends_period) {
     HOLD_GATE(gate);
     uint64_t now = clock_now();
+    turn_request_note_linked_wait(&gate->request, false);
     gate_queue_note_host_waited(gate, now - since, ends_period);
     struct gate_step step = advance_at(gate, GATE_HOST_WAITED, (struct gate_view){0}, now);
     if (step.action == GATE_NOTE_BUSY) gate_queue_note_busy(gate, now - since, now);

@@ -171,6 +171,10 @@ static struct gate_step stream_ends(const struct gate_view *view) {
     return is_recorded ? to(GATE_CLOSING, GATE_RECORD_ENDS) : stay(view, GATE_DO_NOTHING);
 }
 
+static struct gate_step work_asked(const struct gate_view *view) {
+    return view->phase == GATE_OPEN ? to(GATE_CLOSING, GATE_LOOK_AT_STREAMS) : stay(view, GATE_DO_NOTHING);
+}
+
 static struct gate_step turn_goes_on(const struct gate_view *view) {
     if (view->phase != GATE_CLOSING) return stay(view, GATE_DO_NOTHING);
     return to(view->is_queue_turn ? GATE_OPEN_QUEUE : GATE_OPEN, GATE_DO_NOTHING);
@@ -223,6 +227,7 @@ static struct gate_step (*const rules[GATE_EVENTS])(const struct gate_view *) = 
     [GATE_HOST_WAITED] = host_waited,
     [GATE_FLUSH] = flush,
     [GATE_STREAM_ENDS] = stream_ends,
+    [GATE_WORK_ASKED] = work_asked,
     [GATE_TURN_GOES_ON] = turn_goes_on,
     [GATE_CONTEXT_ENDS] = context_ends,
     [GATE_CONTEXT_ENDED] = context_ended,

@@ -51,7 +51,8 @@ enum gate_event {
     GATE_HOST_WAITED,   /* that wait is over */
     GATE_FLUSH,         /* what is queued is to run; until `due_at` within a turn */
     GATE_STREAM_ENDS,   /* a stream is about to be destroyed */
-    GATE_TURN_GOES_ON,  /* the end of its launches was recorded */
+    GATE_WORK_ASKED,    /* a thread that waits at a linked card's gate asks whether the turn's work goes on */
+    GATE_TURN_GOES_ON,  /* the end of its launches was recorded, or its streams were looked at */
     GATE_CONTEXT_ENDS,  /* a context is about to be destroyed, and no other thread is closing, or has for too long */
     GATE_CONTEXT_ENDED, /* the gate has forgotten its turn and events */
     GATE_EVENTS
@@ -77,6 +78,7 @@ enum gate_action {
     GATE_OPEN_SEGMENTS,    /* open all closed segments, and charge the turn */
     GATE_RELEASE_SEGMENTS, /* open them without charge: `request` or the turn is another thread's */
     GATE_RECORD_ENDS,      /* record the ends of the stream's launches; GATE_TURN_GOES_ON follows */
+    GATE_LOOK_AT_STREAMS,  /* ask the driver whether they have work; GATE_TURN_GOES_ON follows */
     GATE_DROP_EVENTS,      /* take the events away, once no launch is in the driver, if the phase is still the same */
     GATE_DROP_GATE,        /* likewise, whatever the phase; GATE_CONTEXT_ENDED follows */
     GATE_DROP_TURN         /* likewise, and charge the turn by its estimates */

@@ -19,6 +19,10 @@
 /* How long the work of a turn that was set aside may take longer than estimated. */
 #define ASIDE_SLACK (20 * NS_PER_MS)
 
+/* How much later the work of a linked card is overdue. It usually waits for a launch on another card, which goes early
+ * there. */
+#define LINKED_SLACK (50 * NS_PER_MS)
+
 /* Shortest and longest poll interval while a thread waits for the drain. */
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
@@ -55,6 +59,13 @@ static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
     gate->assumed_ns = gate->turn.early.assumed_ns = early_launches_assume(gate->assumed_ns, ns);
 }
 
+static void learn(struct gate *gate, uint64_t key, uint64_t ns) {
+    if (gate->request.is_linked)
+        estimates_learn_linked(&gate->estimates, key, ns);
+    else
+        estimates_learn(&gate->estimates, key, ns);
+}
+
 /* A launch that was followed by early ones may have waited for them, if it was alone; with others, nothing is known of
  * it. */
 static void learn_sample(struct gate *gate, const struct turn *turn, const struct turn_sample *sample, uint64_t ns) {
@@ -62,7 +73,7 @@ static void learn_sample(struct gate *gate, const struct turn *turn, const struc
     bool has_waited = early_launches_are_any(early) && !sample->is_early;
     if (!has_waited) note_unknown(gate, sample->key, ns);
     if (!has_waited)
-        estimates_learn(&gate->estimates, sample->key, ns);
+        learn(gate, sample->key, ns);
     else if (early->before == 1)
         estimates_learn_waiting(&gate->estimates, sample->key, ns, early->begun_at - turn->begun_at);
 }
@@ -77,7 +88,7 @@ static void learn_early(struct gate *gate, uint64_t sampled, bool is_stream_idle
     if (gate->turn.limits.is_joint && is_known(gate, gate->turn_sample.key))
         estimates_learn_beside(&gate->estimates, gate->turn_sample.key, sampled);
     else
-        estimates_learn(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+        learn(gate, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
 }
 
 /* The end of the launch that was timed is not among those of the streams. */
@@ -135,7 +146,8 @@ static bool is_drained(struct gate *gate) {
 
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     gate->turn.early.is_beside = arbiter_link_is_contended(&gate->request.link);
-    uint64_t since = clock_now(), due_at = turn_drain_due_at(&gate->turn, since);
+    uint64_t since = clock_now(), slack = gate->request.is_linked ? LINKED_SLACK : 0;
+    uint64_t due_at = turn_drain_due_at(&gate->turn, since) + slack;
     bool is_given_back = !turn_request_is_arbitrated(&gate->request);
     unsigned charges = 0;
     while (!is_drained(gate)) {
@@ -151,7 +163,9 @@ static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) 
 
 enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     uint64_t since = clock_now();
+    turn_request_note_linked_wait(&gate->request, true);
     enum drain drain = await_drain(gate, need, until);
+    turn_request_note_linked_wait(&gate->request, false);
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     return drain;
 }

@@ -8,6 +8,9 @@
 #include "driver/function_table.h"
 #include "process/fork.h"
 
+/* How much later than expected work is late. */
+#define LATE_AFTER (200 * NS_PER_US)
+
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 static bool is_used;              /* atomic */
 
@@ -70,6 +73,14 @@ bool gate_is_work_elsewhere(unsigned index) {
     for (int i = 0; i < GATES; i++)
         if (i != (int)index && works(gate_at(i), now)) return true;
     return false;
+}
+
+bool gate_is_work_on(unsigned index) { return works(gate_at((int)index), clock_now()); }
+
+bool gate_is_late(unsigned index) {
+    const struct gate *gate = gate_at((int)index);
+    uint64_t now = clock_now(), until = gate ? __atomic_load_n(&gate->works_until, __ATOMIC_RELAXED) : 0;
+    return until > now && until - now < GATE_WORK_TIMEOUT - LATE_AFTER;
 }
 
 struct gate *gate_of_current_context(void) {

@@ -4,6 +4,7 @@
 #ifndef VGPU_COMPUTE_GATE_GATE_STATE_H
 #define VGPU_COMPUTE_GATE_GATE_STATE_H
 
+#include "common/arithmetic.h"
 #include "compute/gate/gate_machine.h"
 #include "compute/gate/joint_pass.h"
 #include "compute/link/turn_request.h"
@@ -117,6 +118,15 @@ struct region_activity *gate_activity(void);
 
 /* Whether this process may have work on a card of another gate than `index`. Takes no lock. */
 bool gate_is_work_elsewhere(unsigned index);
+
+/* Whether it may have work on the card of the gate `index`. Takes no lock. */
+bool gate_is_work_on(unsigned index);
+
+/* Likewise, work that should have ended. */
+bool gate_is_late(unsigned index);
+
+/* How long a card counts as having work of the process after the work should have drained. */
+#define GATE_WORK_TIMEOUT (1000 * NS_PER_MS)
 
 /* Wakes every thread that waits for a change. The caller holds LOCK_GATE. */
 void gate_note_change(struct gate *gate);

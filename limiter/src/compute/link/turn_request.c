@@ -4,6 +4,8 @@
 #include "common/clock.h"
 #include "common/system_calls.h"
 #include "compute/link/arbiter_link.h"
+#include "compute/link/launch_batch.h"
+#include "compute/link/linked_turn.h"
 #include "container/container.h"
 #include "region/account.h"
 #include "region/activity.h"
@@ -25,6 +27,13 @@
  * again. */
 #define EARLY_AFTER (2 * NS_PER_MS)
 #define EARLY_RETRY (1 * NS_PER_MS)
+
+/* Likewise on a linked card, while another one has work, and while it has work that should have ended; how soon it is
+ * seen then that there is such work, and that another card has opened. */
+#define LINKED_AFTER (1000 * NS_PER_US)
+#define LATE_AFTER   (100 * NS_PER_US)
+#define LATE_RETRY   (100 * NS_PER_US)
+#define LINKED_RETRY (500 * NS_PER_US)
 
 /* Id of this process as holder of the container's turn. 0 = no holder. */
 enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
@@ -66,14 +75,38 @@ static unsigned share_of(const struct turn_request *request, enum contention con
     return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
+/* The caller holds LOCK_REGION. */
+static uint64_t take_with_others(struct turn_request *request, struct linked_view *view, uint64_t now) {
+    uint32_t window;
+    linked_turn_read(view, request->card, now);
+    struct linked_card own = linked_turn_own(request->card, request->share, now);
+    uint64_t repay = linked_cards_wait(&own, view->others, view->count, &window);
+    uint64_t wait =
+        token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
+    request->is_in_window = wait == 0;
+    request->batches = 0;
+    if (wait == 0) linked_turn_open(request->card, window);
+    return wait;
+}
+
 /* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
  * the next attempt. */
-static uint64_t take_from_bucket(struct turn_request *request) {
+static uint64_t take_from_bucket(struct turn_request *request, enum contention contention) {
+    struct linked_view view = {0};
+    bool may_be_linked = request->card && contention == CONTENTION_NONE && request->share < FULL_CORES;
+    if (may_be_linked) view = linked_turn_look(request->card);
+    request->is_linked = view.cards != 0;
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (!region) return 0;
     resolve_row(request);
     if (!request->card || request->share >= FULL_CORES) return 0;
-    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
+    uint64_t now = clock_now();
+    if (may_be_linked)
+        linked_turn_refresh(request->card);
+    else
+        linked_turn_stay_apart(request->card);
+    if (request->is_linked) return take_with_others(request, &view, now);
+    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, now);
 }
 
 uint64_t turn_request_borrow(struct turn_request *request, uint64_t need, bool is_urgent) {
@@ -94,14 +127,37 @@ static uint64_t borrow_without_turn(struct turn_request *request, uint64_t need)
     return overdraft_lend(request->card, need, false, clock_now());
 }
 
+/* `is_sure`: another card waits for the launch, or may do so. Of other processes only the region says that. */
+static bool seize_for_one(struct turn_request *request, bool is_sure, bool is_late) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    uint64_t now = clock_now();
+    if (!region || (!is_sure && !linked_turn_is_other_awaited(request->card, is_late, now))) return false;
+    return linked_turn_seize(request->card, request->holder_id, request->share, now);
+}
+
+/* One launch at a time, which may be the collective that another card waits for: if it were held back, what that one
+ * spins would be charged. */
+static bool goes_for_others(struct turn_request *request, const struct early_request *early, uint64_t since) {
+    uint64_t waited = clock_now() - since;
+    bool is_late = waited < LINKED_AFTER;
+    if (waited < LATE_AFTER) return false;
+    request->has_one_launch = seize_for_one(request, early->is_at_work_elsewhere(early->gate, is_late), is_late);
+    return request->has_one_launch;
+}
+
 static bool goes_early(struct turn_request *request, struct early_request *early, uint64_t since) {
-    if (!early || clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
+    if (!early) return false;
+    if (request->is_linked) return goes_for_others(request, early, since);
+    if (clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
     early->loan = borrow_without_turn(request, early->need);
     return early->loan != 0;
 }
 
-static uint64_t retry_in(const struct early_request *early, uint64_t since, uint64_t wait) {
-    if (!early || !early->is_work_elsewhere(early->gate)) return wait;
+static uint64_t retry_in(const struct turn_request *request, const struct early_request *early, uint64_t since,
+                         uint64_t wait) {
+    bool is_work_elsewhere = early && early->is_work_elsewhere(early->gate);
+    if (request->is_linked) return min_u64(wait, is_work_elsewhere ? LATE_RETRY : LINKED_RETRY);
+    if (!is_work_elsewhere) return wait;
     uint64_t due = since + EARLY_AFTER;
     return min_u64(wait, max_u64(EARLY_RETRY, saturating_sub(due, clock_now())));
 }
@@ -191,6 +247,7 @@ static struct turn_limits take_arbiter_turn(struct turn_request *request) {
 }
 
 static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
+    if (request->has_one_launch) return turn_limits_one_launch();
     if (contention == CONTENTION_ARBITRATED) return take_arbiter_turn(request);
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0, false);
     return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
@@ -200,20 +257,44 @@ static struct turn_limits limits_for(struct turn_request *request, enum contenti
 struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early) {
     uint64_t since = clock_now();
     enum contention contention = arbiter_link_update(&request->link, request->uuid);
+    request->is_in_window = request->has_one_launch = false;
     while ((request->share = share_of(request, contention)) != 0) {
         uint32_t turns_seen = turn_count(request);
-        uint64_t wait = take_from_bucket(request);
+        uint64_t wait = take_from_bucket(request, contention);
         if (wait == 0) break;
         arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
         if (goes_early(request, early, since)) break;
-        sleep_until_turn_end(request, turns_seen, retry_in(early, since, wait));
+        sleep_until_turn_end(request, turns_seen, retry_in(request, early, since, wait));
         contention = arbiter_link_update(&request->link, request->uuid);
     }
     return limits_for(request, contention);
 }
 
+static bool is_in_batch(const struct turn_request *request, uint64_t now) {
+    return launch_batch_goes_on(linked_turn_number(request->card), now);
+}
+
+enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, bool fits,
+                                              uint64_t now) {
+    if (!request->is_in_window) return fits ? LINKED_FITS : LINKED_FULL;
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    return linked_turn_judge(request->card, use, fits, is_in_batch(request, now), now);
+}
+
+void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now) {
+    if (!request->is_linked) return;
+    if (!is_in_batch(request, now)) request->batches++;
+    launch_batch_note(linked_turn_number(request->card), now);
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    if (request->is_in_window) linked_turn_note_launch(request->card, use, verdict);
+}
+
 void turn_request_extend(struct turn_request *request, uint64_t until) {
     if (request->card) token_bucket_extend_turn(request->card, request->holder_id, until);
+}
+
+void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun) {
+    if (request->is_linked) linked_turn_note_awaited(request->card, is_begun);
 }
 
 void turn_request_note_awaited(struct turn_request *request, uint64_t until) {

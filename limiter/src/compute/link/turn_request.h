@@ -5,6 +5,7 @@
 #define VGPU_COMPUTE_LINK_TURN_REQUEST_H
 
 #include "compute/link/arbiter_turn.h"
+#include "compute/link/linked_turn.h"
 #include "compute/turn/turn_limits.h"
 #include "region/region.h"
 
@@ -18,6 +19,10 @@ struct turn_request {
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
+    bool is_linked;        /* the card opens and closes with other ones (linked_turn.h), as of the turn's beginning */
+    bool is_in_window;     /* the turn is a window of linked cards */
+    uint32_t batches;      /* that were admitted in it */
+    bool has_one_launch;   /* the turn is for one launch, which another linked card waits for */
     uint64_t uncharged_ns; /* atomic; GPU time used but not yet charged, because LOCK_REGION could not be taken in time,
                               or another thread owned the request */
     struct arbiter_turn arbiter_turn;
@@ -37,13 +42,16 @@ struct early_request {
     uint64_t need; /* GPU time of the launch */
     unsigned gate; /* index of the gate that it waits at */
     bool (*is_work_elsewhere)(unsigned gate);
+    bool (*is_at_work_elsewhere)(unsigned gate, bool is_late); /* the driver says so; `is_late`: work that should have
+                                                                  ended */
     uint64_t loan; /* out: GPU time that is lent to the launch, which has no turn; 0 = it has one */
 };
 
 /* Waits for the turn and returns its limits. `early`: while there is work elsewhere, the wait for tokens may end with a
- * loan. NULL = never. Returns without a turn if nothing limits the process any more, LOCK_REGION
- * cannot be taken, or the arbiter gives no turn within 20 s; so launches are delayed but never fail. Takes
- * LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
+ * loan, and on a linked card, while work is late there, with a turn of one launch. NULL = never. Returns without a turn
+ * if nothing limits the process any more, LOCK_REGION cannot be taken, or the arbiter gives no turn within 20 s; so
+ * launches are delayed but never fail. Takes LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no
+ * lock. */
 struct turn_limits turn_request_take(struct turn_request *request, struct early_request *early);
 
 /* The work of a turn that was given back stays on the card, beside the turns of others. Asks for a turn for it, without
@@ -65,6 +73,18 @@ bool turn_request_is_joint(const struct turn_request *request);
 
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool turn_request_is_asked_to_yield(const struct turn_request *request);
+
+/* Whether the turn, which may be a window of linked cards, admits one more launch after `used` ns of them. `fits`: its
+ * budget has room. Takes no lock. Called by the thread that launches. */
+enum linked_verdict turn_request_judge_linked(const struct turn_request *request, uint64_t used, bool fits,
+                                              uint64_t now);
+
+/* That thread's launch was admitted, by this verdict; with it the turn has `used` ns. Takes no lock. */
+void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now);
+
+/* A thread begins to wait for the work of the turn, or has waited for it, which other linked cards may want to know.
+ * Takes no lock. */
+void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun);
 
 /* Writes into the region that the turn is needed until `until`, CLOCK_MONOTONIC in ns. Takes no lock. */
 void turn_request_extend(struct turn_request *request, uint64_t until);

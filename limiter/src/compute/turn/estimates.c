@@ -105,6 +105,14 @@ void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t 
     row->count++;
 }
 
+void estimates_learn_linked(struct estimates *estimates, uint64_t key, uint64_t ns) {
+    struct estimate *row = slot_for(estimates, key);
+    if (row->key == key && ns < row->ns / 2)
+        *row = (struct estimate){.key = key, .ns = ns, .count = FIRST_SAMPLES};
+    else
+        estimates_learn(estimates, key, row->key == key && has_slice(row, ns) ? row->ns + row->ns / 8 : ns);
+}
+
 bool estimates_may_have_waited(uint64_t ns, uint64_t waited) { return ns < waited + max_u64(waited / 2, RELEASE_MAX); }
 
 /* Halved, because the next time the launch is waited for until its estimate is over, and so would never be found to be

@@ -120,6 +120,11 @@ static uint64_t idle_before(const struct turn *turn, uint64_t now) {
     return now - turn->drains_at - LAUNCH_LATENCY;
 }
 
+void turn_note_drained(struct turn *turn, uint64_t now) {
+    turn->idle_ns += idle_before(turn, now);
+    turn->drains_at = max_u64(turn->drains_at, now);
+}
+
 void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now) {
     uint64_t idle = idle_before(turn, now);
     turn->idle_ns += idle;

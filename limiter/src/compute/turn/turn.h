@@ -49,6 +49,9 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimat
 /* The card was busy with the turn's work until `now`, or has been idle since less than the estimates say. */
 void turn_note_busy(struct turn *turn, uint64_t now);
 
+/* The card was found to have done the turn's work. The time since it was expected to has been idle. */
+void turn_note_drained(struct turn *turn, uint64_t now);
+
 /* The work drains at `least` at the earliest and at `most` at the latest, as far as the card has said. */
 void turn_bound_drain(struct turn *turn, uint64_t least, uint64_t most);
 

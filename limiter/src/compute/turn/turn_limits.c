@@ -77,6 +77,11 @@ struct turn_limits turn_limits_joint(uint64_t depth) {
                                 .is_joint = true};
 }
 
+/* The first launch of a turn is always admitted. */
+struct turn_limits turn_limits_one_launch(void) {
+    return (struct turn_limits){.budget = 0, .depth = UINT64_MAX, .age = AGE_MAX};
+}
+
 struct turn_limits turn_limits_without_arbiter(unsigned share) {
     struct turn_limits limits = turn_limits_alone(share);
     if (share) limits.budget = min_u64(limits.budget, UNARBITRATED_BUDGET_MAX);

@@ -43,6 +43,9 @@ struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_
  * arbiter's page. */
 struct turn_limits turn_limits_joint(uint64_t depth);
 
+/* Of a turn for one launch. */
+struct turn_limits turn_limits_one_launch(void);
+
 /* A turn on a contended card without a heartbeat from the arbiter, at `share` percent; 0 = without a limit. */
 struct turn_limits turn_limits_without_arbiter(unsigned share);
 

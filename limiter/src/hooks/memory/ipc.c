@@ -4,6 +4,7 @@
 #include "hooks/memory/ipc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "books/pointers/ipc_exports.h"
 #include "books/pointers/ipc_imports.h"
@@ -12,6 +13,7 @@
 #include "charge/release/release.h"
 #include "charge/reserve/attempt.h"
 #include "charge/reserve/refusals.h"
+#include "compute/link/linked_turn.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -88,6 +90,15 @@ static CUresult finish_open(enum join_state joined, struct region_memory_export 
     return result;
 }
 
+/* Kernels of the context may wait for what kernels on the memory's card write there. It stays so until the process
+ * ends. Exporters in other containers are not known. */
+static void link_cards(enum join_state joined, const struct region_memory_export *row) {
+    uint8_t own[UUID_SIZE];
+    if (joined == IMPORT_UNKNOWN || row->card >= REGION_CARDS || !cards_current(own)) return;
+    const uint8_t *other = container_region()->cards[row->card].uuid;
+    if (memcmp(own, other, UUID_SIZE) != 0) linked_turn_join(own, other);
+}
+
 typedef CUresult (*open_function)(CUdeviceptr *, CUipcMemHandle, unsigned);
 
 /* The row is added before the driver's call, so that the memory is charged if its owner ends meanwhile. */
@@ -100,6 +111,7 @@ static CUresult open_handle(open_function driver_open, CUdeviceptr *pointer, CUi
     row.key = key;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (joined != IMPORT_LOCKED) result = finish_open(joined, &row, driver_open(pointer, handle, flags), pointer);
+    if (result == CUDA_SUCCESS) link_cards(joined, &row);
     charge_end_call(call_slot);
     return result;
 }

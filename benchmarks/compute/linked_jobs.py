@@ -1,0 +1,138 @@
+"""Jobs whose ranks wait for each other in collectives, on several cards: `parallel.c`, alone on its cards."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.compute.host_lateness import Lateness
+from benchmarks.compute.load import run_together
+from benchmarks.compute.node import BenchmarkNode, LaunchPlace, Native
+from benchmarks.compute.scenario import Failure, Goal, ScenarioFigure
+from benchmarks.programs import build
+
+PART: Final = "jobs"
+TOLERANCE: Final = 0.05  # of both bounds
+NO_LIMIT: Final = 100  # percent
+SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedJob:
+    """A job: in each step a card has `work_us` in `launches` kernels, and a collective of `collective_us`.
+
+    Attributes:
+        kind: as in parallel.c; `processes`: a process for each card.
+        last_work_us: of the last card; by default as of the others.
+    """
+
+    kind: str
+    work_us: int
+    launches: int
+    collective_us: int
+    last_work_us: int | None = None
+
+    @property
+    def busiest_us(self) -> int:
+        """Return the kernel time of a step on its busiest card."""
+        return max(self.work_us, self.last_work_us or 0) + self.collective_us
+
+    def loads(self, cards: int) -> list["ParallelLoad"]:
+        """Return its processes."""
+        group = time.monotonic_ns()
+        if self.kind != "processes":
+            return [ParallelLoad(self, cards, cards, 0, group)]
+        return [ParallelLoad(self, cards, 1, rank, group) for rank in range(cards)]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelLoad:
+    """One process of a job: `cards` of its `ranks`, from `first` on."""
+
+    job: LinkedJob
+    ranks: int
+    cards: int
+    first: int
+    group: int
+
+    def command(self, seconds: float) -> list[str]:
+        """Return the command line."""
+        job, last = self.job, self.job.last_work_us or self.job.work_us
+        kind = "threads" if job.kind == "processes" else job.kind
+        work = ",".join(map(str, [job.work_us] * (self.ranks - 1) + [last]))
+        sizes = (job.launches, job.collective_us, self.cards, seconds, self.ranks, self.first, self.group)
+        return [str(build.program("parallel")), kind, work, *map(str, sizes)]
+
+
+JOBS: Final = {
+    "training": LinkedJob("serial", 16_000, 16, 1_700),
+    "threads": LinkedJob("threads", 16_000, 16, 1_700),
+    "processes": LinkedJob("processes", 16_000, 16, 1_700),
+    "short": LinkedJob("serial", 552, 24, 98),
+    "short-threads": LinkedJob("threads", 552, 24, 98),
+    "unequal": LinkedJob("threads", 16_000, 16, 1_700, last_work_us=8_000),
+}
+
+
+def measure(
+    name: str, cards: int, shares: Sequence[int], seconds: float, rounds: int
+) -> Iterator[ScenarioFigure | Failure]:
+    """Measure a job natively, then with each share, and yield a row for each share, in steps a second."""
+    job = JOBS[name]
+    try:
+        with Native() as place:
+            native = steps_a_second(job, cards, place, None, seconds)
+    except (RuntimeError, OSError) as error:
+        yield Failure(PART, name, str(error))
+        return
+    for share in shares:
+        yield with_share(name, cards, share, native, seconds, rounds)
+
+
+def line(row: ScenarioFigure | Failure) -> str:
+    """Return its line of the table."""
+    if isinstance(row, ScenarioFigure):
+        return row.line()
+    return f"| {row.part} | {row.name} | FAILED: {row.fault} |" + " |" * 7
+
+
+def with_share(
+    name: str, cards: int, share: int, native: float, seconds: float, rounds: int
+) -> ScenarioFigure | Failure:
+    """Measure a job with a share. `native`: steps a second without limits."""
+    begun, found = time.monotonic(), []
+    try:
+        with Lateness() as late:
+            for _ in range(rounds):
+                with BenchmarkNode() as place:
+                    found.append(steps_a_second(JOBS[name], cards, place, share, seconds))
+    except (RuntimeError, OSError) as error:
+        return Failure(PART, f"{name}, fixed {share}", str(error))
+    what, goal = f"{name} on {cards} cards", goal_of(JOBS[name], share, native)
+    passed = time.monotonic() - begun
+    return ScenarioFigure(PART, what, f"fixed {share}: steps a second", goal, native, found, passed, late.worst_ms)
+
+
+def goal_of(job: LinkedJob, share: int, native: float) -> Goal:
+    """Return the steps a second that a share allows, with the tolerance.
+
+    At least that share of the steps alone, and at most as many as keep the busiest card at work for that share of the
+    time.
+    """
+    if share == NO_LIMIT:
+        return Goal(least=(1 - TOLERANCE) * native)
+    busy = native * job.busiest_us / 1e6
+    low, high = share / 100 * native, min(1, share / 100 / busy) * native if busy else 0.0
+    return Goal((1 - TOLERANCE) * low, (1 + TOLERANCE) * max(low, high))
+
+
+def steps_a_second(job: LinkedJob, cards: int, place: LaunchPlace, share: int | None, seconds: float) -> float:
+    """Run a job in a container of its own, and return the steps of its first rank a second."""
+    loads = job.loads(cards)
+    env = place.container(share)
+    try:
+        first, *_ = run_together([(load, env) for load in loads], seconds)
+    finally:
+        (SHARED_MEMORY / str(loads[0].group)).unlink(missing_ok=True)
+    return float(first["steps"]) / seconds
