@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from extender.admin.answers.listed import gpus, nodes, pods
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
@@ -152,7 +152,7 @@ def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[St
 def _node_changes(
     known: NodeView | None, view: NodeView, before: ClusterSnapshot, after: ClusterSnapshot
 ) -> Iterator[StreamEvent]:
-    if known is not None and snapshot_pieces.is_same_view(known, view):
+    if known is not None and sent_objects.is_same_view(known, view):
         return
     kind = "ADDED" if known is None else "MODIFIED"
     row = nodes.row(view, after)

@@ -9,7 +9,7 @@ from extender.admin.answers.listed import columns, figures, grants
 from extender.admin.answers.listed.columns import NO_EXAMPLE, AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.paging import ListKind, Row
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.identifiers import CardUuid, Namespace, NodeName
@@ -107,7 +107,7 @@ def kind(snapshot: ClusterSnapshot, sees: rows.Sees) -> ListKind[Gpu]:
         lambda gpu: ListedCard(gpu, snapshot, sees),
         ("node", "index", "uuid"),
         name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
-        same=lambda one, other: one[1] is other[1] and snapshot_pieces.is_same_view(one[0], other[0]),
+        same=lambda one, other: one[1] is other[1] and sent_objects.is_same_view(one[0], other[0]),
     )
 
 

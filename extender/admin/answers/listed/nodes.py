@@ -9,7 +9,7 @@ from extender.admin.answers.listed import columns, figures
 from extender.admin.answers.listed.columns import NO_EXAMPLE, AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.paging import ListKind, Row
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.domain.cards.share import CardState
 from vgpu.placement.snapshot import NodeView
@@ -89,7 +89,7 @@ def kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         lambda view: ListedNode(view, snapshot),
         ("name",),
         name=lambda view: view.name,
-        same=snapshot_pieces.is_same_view,
+        same=sent_objects.is_same_view,
     )
 
 
