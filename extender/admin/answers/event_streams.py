@@ -135,10 +135,8 @@ def changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamE
 
 def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
     for uid, pod in after.pods.items():
-        if not pod.asks_for_cards:
-            continue
         known = before.pods.get(uid)
-        if known is not pod and known != pod:
+        if known is not pod and known != pod and pod.asks_for_cards:
             kind = "ADDED" if known is None else "MODIFIED"
             yield _change("pod", pod.namespace, kind, pods.row(pod, after))
     for uid in before.pods.keys() - after.pods.keys():

@@ -5,7 +5,8 @@ pieces together, asks for one every half second at most.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
@@ -108,17 +109,34 @@ class ClusterSnapshot:
             if not state.card.counts_on
         }
 
+    def holders(self, node: NodeName, card: CardUuid) -> Sequence[WatchedPod]:
+        """Return the pods that hold a card of a node, ordered by name."""
+        found = self._holders.get(node)
+        if found is None:
+            found = self._holders[node] = _holders(self._by_node.get(node, ()))
+        return found.get(card, ())
+
     @cached_property
-    def holders(self) -> Mapping[tuple[NodeName, CardUuid], list[WatchedPod]]:
-        """The pods that hold each card, by their node and the card's UUID, ordered by name."""
-        found: dict[tuple[NodeName, CardUuid], list[WatchedPod]] = {}
+    def _holders(self) -> dict[NodeName, Mapping[CardUuid, Sequence[WatchedPod]]]:
+        """The holders of the nodes that were asked about: most snapshots are asked about the few that have changed."""
+        return {}
+
+    @cached_property
+    def _by_node(self) -> Mapping[NodeName, Sequence[WatchedPod]]:
+        found = defaultdict[NodeName, list[WatchedPod]](list)
         for pod in self.pods.values():
-            if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
-                for uuid in pod.assignment.gpus():
-                    found.setdefault((pod.node, uuid), []).append(pod)
-        for pods in found.values():
-            pods.sort(key=lambda pod: (pod.namespace, pod.name))
+            found[pod.node].append(pod)
         return found
+
+
+def _holders(pods: Iterable[WatchedPod]) -> Mapping[CardUuid, Sequence[WatchedPod]]:
+    """Return which of the pods bound to a node hold each card."""
+    found = defaultdict[CardUuid, list[WatchedPod]](list)
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+        if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
+            for uuid in pod.assignment.gpus():
+                found[uuid].append(pod)
+    return found
 
 
 class SnapshotNotReady(VgpuError):

@@ -36,7 +36,7 @@ class ListedCard:
     @property
     def namespaces(self) -> list[Namespace]:
         """The namespaces of its pods that the caller may see."""
-        holders = self.snapshot.holders.get((self.view.name, self.card.uuid), ())
+        holders = self.snapshot.holders(self.view.name, self.card.uuid)
         return sorted({pod.namespace for pod in holders if self.sees(pod.namespace)})
 
 
@@ -72,7 +72,7 @@ COLUMNS: Final[tuple[Column[ListedCard], ...]] = (
     Column("nvlinkPeers", list[CardUuid], "", NO_EXAMPLE, lambda gpu: list(gpu.card.nvlink_peers)),
     Column("unified", bool, "the card uses the machine's memory, such as GB10", NO_EXAMPLE,
            lambda gpu: gpu.card.unified),
-    Column("podCount", int, "", 1, lambda gpu: len(gpu.snapshot.holders.get((gpu.view.name, gpu.card.uuid), ()))),
+    Column("podCount", int, "", 1, lambda gpu: len(gpu.snapshot.holders(gpu.view.name, gpu.card.uuid))),
     *figures.used(lambda gpu: gpu.used),
     figures.stale_since(lambda gpu: gpu.view.silent_since),
 )  # fmt: skip

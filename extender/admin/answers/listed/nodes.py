@@ -42,7 +42,7 @@ class ListedNode:
     def pods(self) -> int:
         """How many pods hold its cards."""
         holders, name = self.snapshot.holders, self.view.name
-        return len({pod.uid for card in self.cards for pod in holders.get((name, card.card.uuid), ())})
+        return len({pod.uid for card in self.cards for pod in holders(name, card.card.uuid)})
 
 
 COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
