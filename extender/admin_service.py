@@ -12,7 +12,8 @@ from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import Listener, StartMessage
 from extender.admin.exchange.part_alarms import PartHealth, WatchAge
 from extender.admin.exchange.process import AdminProcess
-from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
+from extender.admin.exchange.snapshot_changes import SnapshotInputs
+from extender.admin.exchange.snapshots import Snapshots
 from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction

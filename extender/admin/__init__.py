@@ -1,9 +1,10 @@
 """The admin REST: what an administrator and a tenant ask about cards, pods and waiting pods, on a listener of its own.
 
 It is a process of its own (`python -m extender.admin`), which the extender starts (`exchange.process`), so that lists
-of 160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The verbs' event loop makes an
-immutable `ClusterSnapshot` in slices of 0.5 ms (`exchange.snapshots`), and sends what has changed since the last one
-(`exchange.cluster_server`, `exchange.snapshot_pieces`) to the process, which asks for it (`exchange.cluster_client`).
+of 160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The process asks for what has
+changed since its last snapshot (`exchange.cluster_client`). The verbs' event loop looks at what has changed and at
+nothing else (`exchange.snapshot_changes`), and sends it in slices of 0.5 ms (`exchange.cluster_server`). The process
+makes an immutable `ClusterSnapshot` of it (`exchange.mirror`).
 Explain and simulate, which place pods on every node, run in a further process (`worker`), which is killed when its
 time is over.
 

@@ -148,6 +148,12 @@ class NodeIndex:
         stale: NDArray[np.bool_] = now - self._renewed[places] > self._duration[places]
         return stale
 
+    def silent(self, now: float) -> list[NodeName]:
+        """Return the nodes with cards whose device plugin's Lease has expired, or has no holder."""
+        used = len(self._names)
+        stale = np.flatnonzero(now - self._renewed[:used] > self._duration[:used])
+        return [self._names[place] for place in stale.tolist() if self._names[place]]
+
     def _put_cards(self, place: int, states: Sequence[CardState]) -> None:
         """Write the fields of each card; the columns of cards that are as they were are left alone."""
         before = self._known.get(place, ())

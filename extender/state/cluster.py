@@ -64,6 +64,7 @@ class Cluster:
         models = Models()
         self.rows = NodeRows(self.states.row, clock, models)
         self.states.listen(self.rows.mark)
+        self.states.listen(self.objects.changed_nodes.add)
         self.owners.listen(self.states.invalidate)
         self.reservations.listen(self.states.invalidate)
         room_for = Copies(self.rows.index)

@@ -74,11 +74,11 @@ class NodeStates:
         self._links = links
         self._states: dict[NodeName, NodeState] = {}
         self._old: set[NodeName] = set()  # nodes that have changed since their state was derived
-        self._changed: Callable[[NodeName], None] = lambda _: None
+        self._listeners: list[Callable[[NodeName], None]] = []
 
     def listen(self, changed: Callable[[NodeName], None]) -> None:
         """Call `changed` with the name of each node whose state has changed."""
-        self._changed = changed
+        self._listeners.append(changed)
 
     def of(self, node: NodeName) -> NodeState:
         """Return what is taken of a node's cards now; the node must have a GPUNode."""
@@ -135,8 +135,8 @@ class NodeStates:
         for node in nodes:
             if node in self._states:
                 self._old.add(node)
-            if node:
-                self._changed(node)
+            for changed in self._listeners if node else ():
+                changed(node)
 
     def expire(self) -> None:
         """Invalidate the nodes that time has changed.

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
+from extender.state.change_journal import ChangeJournal
 from extender.state.gang_members import GangMembers
 from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
@@ -14,9 +15,16 @@ MAX_DELETED: Final = 10_000
 
 
 class ObjectStore:
-    """The last version of every object, with an index of the pods by node."""
+    """The last version of every object, with an index of the pods by node.
+
+    Attributes:
+        changed_pods: the UIDs of the pods that have changed.
+        changed_nodes: the names of the nodes of which a GPUNode, or what follows from the objects, has changed.
+    """
 
     def __init__(self) -> None:
+        self.changed_pods = ChangeJournal[PodUid]()
+        self.changed_nodes = ChangeJournal[NodeName]()
         self.pods: dict[PodUid, WatchedPod] = {}
         self.nodes: dict[NodeName, KubeNode] = {}
         self.gpunodes: dict[NodeName, GpuNode] = {}
@@ -36,6 +44,7 @@ class ObjectStore:
         if pod.node:
             self._bound_at.setdefault(pod.uid, bound_at)
         self.pods[pod.uid] = pod
+        self.changed_pods.add(pod.uid)
         self.nominations.put(pod)
         self.gangs.put(pod)
         self.jobs.put(pod)
@@ -51,6 +60,7 @@ class ObjectStore:
         before = self.pods.pop(uid, None)
         if before is not None:
             self._unindex(before)
+            self.changed_pods.add(uid)
         self.nominations.remove(uid)
         self.gangs.remove(uid)
         self.waiting.pop(uid, None)
@@ -59,6 +69,16 @@ class ObjectStore:
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:
             self._deleted.popitem(last=False)
+
+    def put_gpunode(self, gpunode: GpuNode) -> None:
+        """Store a GPUNode that is new or changed."""
+        self.gpunodes[gpunode.node.name] = gpunode
+        self.changed_nodes.add(gpunode.node.name)
+
+    def remove_gpunode(self, name: NodeName) -> None:
+        """Remove a deleted GPUNode."""
+        self.gpunodes.pop(name, None)
+        self.changed_nodes.add(name)
 
     def was_deleted(self, uid: PodUid) -> bool:
         """Whether a watch has shown the deletion of a pod."""

@@ -120,16 +120,16 @@ class StateUpdates:
         for gpunode in gpunodes:
             before = known.get(gpunode.node.name)
             if before is not None and before.differs_in_usage_only(gpunode):
-                known[gpunode.node.name] = replace(gpunode, version=before.version)
+                self._objects.put_gpunode(replace(gpunode, version=before.version))
                 continue
-            known[gpunode.node.name] = gpunode
+            self._objects.put_gpunode(gpunode)
             if before is None or before.version != gpunode.version or gpunode.version < 0:
                 self._states.invalidate(gpunode.node.name, *self._owners.put(gpunode))
 
     def delete_gpunodes(self, *nodes: NodeName) -> None:
         """Take the deletion of GPUNodes."""
         for node in nodes:
-            self._objects.gpunodes.pop(node, None)
+            self._objects.remove_gpunode(node)
             self._states.invalidate(*self._owners.remove(node))
             self._states.forget(node)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from extender.admin.answers.listed import gpus, nodes, pods
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
@@ -135,10 +135,8 @@ def changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamE
 
 def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
     for uid, pod in after.pods.items():
-        if not pod.asks_for_cards:
-            continue
         known = before.pods.get(uid)
-        if known is not pod and known != pod:
+        if known is not pod and known != pod and pod.asks_for_cards:
             kind = "ADDED" if known is None else "MODIFIED"
             yield _change("pod", pod.namespace, kind, pods.row(pod, after))
     for uid in before.pods.keys() - after.pods.keys():
@@ -152,7 +150,7 @@ def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[St
 def _node_changes(
     known: NodeView | None, view: NodeView, before: ClusterSnapshot, after: ClusterSnapshot
 ) -> Iterator[StreamEvent]:
-    if known is not None and snapshot_pieces.is_same_view(known, view):
+    if known is not None and sent_objects.is_same_view(known, view):
         return
     kind = "ADDED" if known is None else "MODIFIED"
     row = nodes.row(view, after)

@@ -1,7 +1,10 @@
-"""What an administrator should look at: nodes, cards and pods in a state that does not heal by itself. Pure."""
+"""What an administrator should look at: nodes, cards and pods in a state that does not heal by itself. Pure.
+
+`of_node`, `of_cards` and `is_sound` depend on one node, or on one pod and its node, which seldom change.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
@@ -29,15 +32,21 @@ NOT_ALL: Final = "NotAllShown"
 Row = dict[str, Any]
 
 
-def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row]:
+def of(
+    snapshot: ClusterSnapshot,
+    sees: Callable[[Namespace], bool],
+    of_nodes: Sequence[Row],
+    unsound: Iterable[WatchedPod],
+) -> list[Row]:
     """Return at most 200 findings: nodes first, then cards, then gangs and pods that the caller may see.
 
-    Of pods, namespaces have turns: those of one with hundreds of bad pods hide no other's. The last one says where more
-    are left out.
+    `of_nodes` are the findings of nodes and cards, `unsound` the pods that may have any. Namespaces have turns: pods of
+    one with hundreds of bad ones hide no other's. The last finding says where more are left out.
     """
-    found = list(islice(chain(_of_cluster(snapshot), _of_kept_room(snapshot, sees)), MAX_FINDINGS + 1))
+    of_all = chain(_of_extender(snapshot), of_nodes, _of_kept_room(snapshot, sees))
+    found = list(islice(of_all, MAX_FINDINGS + 1))
     by_namespace = dict[Namespace, list[Row]]()
-    for namespace, rows_of in chain(_of_gangs(snapshot, sees), _of_pods(snapshot, sees)):
+    for namespace, rows_of in chain(_of_gangs(snapshot, sees), _of_pods(snapshot, sees, unsound)):
         listed = by_namespace.setdefault(namespace, [])
         listed.extend(islice(rows_of, MAX_FINDINGS - len(listed)))
     turns = chain.from_iterable(zip_longest(*by_namespace.values()))
@@ -47,13 +56,27 @@ def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row
     return found
 
 
-def _of_cluster(snapshot: ClusterSnapshot) -> Iterator[Row]:
+def of_node(view: NodeView, gpunode: GpuNode | None) -> Sequence[Row]:
+    """Return the findings of a node without those of its cards."""
+    return tuple(_of_node(view, gpunode))
+
+
+def of_cards(view: NodeView) -> Sequence[Row]:
+    """Return the findings of a node's cards."""
+    return tuple(_of_cards(view))
+
+
+def is_sound(pod: WatchedPod, view: NodeView | None) -> bool:
+    """Whether a pod has no finding, and gets none while it and its node's view stay; `view` is of its node."""
+    if pod.is_terminal:
+        return True
+    is_doubtful = bool(pod.parsed.problems) or rows.is_pending(pod) or any(rows.distrust(pod))
+    return not is_doubtful and not _cards_gone(pod, view)
+
+
+def _of_extender(snapshot: ClusterSnapshot) -> Iterator[Row]:
     for alarm in snapshot.health.alarms:
         yield _finding(alarm.severity, alarm.about, alarm.reason, alarm.detail, api_times.text(alarm.since_ms))
-    for view in snapshot.views.values():
-        yield from _of_node(view, snapshot.gpunodes.get(view.name))
-    for view in snapshot.views.values():
-        yield from _of_cards(view)
 
 
 def _of_kept_room(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
@@ -74,7 +97,9 @@ def _of_gangs(
             yield key[0], iter([_finding("error", kept_room.named(key), NEVER_FITS, IMPOSSIBLE, since)])
 
 
-def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[tuple[Namespace, Iterator[Row]]]:
+def _of_pods(
+    snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool], unsound: Iterable[WatchedPod]
+) -> Iterator[tuple[Namespace, Iterator[Row]]]:
     """Yield the findings of each refusal and each pod, with the namespace; they are made when they are asked for."""
     for gpunode in snapshot.gpunodes.values():
         for refusal in gpunode.refusals:
@@ -84,7 +109,7 @@ def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> It
                 about = f"pod {namespace}/{pod.name if pod else refusal.name}"
                 yield namespace, iter([_finding("error", about, refusal.reason, refusal.message)])
     refused = cache(lambda rules: _refused_everywhere(rules, snapshot.views.values()))  # many pods have equal rules
-    for pod in snapshot.pods.values():
+    for pod in unsound:
         if sees(pod.namespace):
             yield pod.namespace, _of_pod(pod, snapshot, refused)
 
@@ -132,7 +157,7 @@ def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot, refused: Callable[[NodeR
         yield _finding("warning", about, str(reason), f"kube-scheduler: {said}", created)
     for problem in rows.distrust(pod):
         yield _finding("error", about, "AssignmentNotTrusted", problem)
-    if gone := _cards_gone(pod, snapshot):
+    if gone := _cards_gone(pod, snapshot.views.get(pod.node)):
         detail = f"its node {pod.node} reports no card {', '.join(gone)} any more; create the pod again"
         yield _finding("error", about, CARD_GONE, detail)
 
@@ -166,9 +191,8 @@ def _refused_everywhere(rules: NodeRules, views: Iterable[NodeView]) -> Reason |
     return counted.most_common(1)[0][0] if counted else None
 
 
-def _cards_gone(pod: WatchedPod, snapshot: ClusterSnapshot) -> list[CardUuid]:
+def _cards_gone(pod: WatchedPod, view: NodeView | None) -> list[CardUuid]:
     """Return the cards that a pod holds and its node does not report, such as cards that were replaced."""
-    view = snapshot.views.get(pod.node)
     if view is None or view.blocked is Reason.PLUGIN_AWAY or not isinstance(pod.assignment, Assignment):
         return []
     return sorted(pod.assignment.gpus() - {state.card.uuid for state in view.state.cards})

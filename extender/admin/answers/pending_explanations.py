@@ -125,7 +125,7 @@ def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Call
     found = []
     if len(nearest["gpus"]) == 1:
         (card,) = nearest["gpus"]
-        for pod in snapshot.holders.get((nearest["node"], card["uuid"]), ()):
+        for pod in snapshot.holders(nearest["node"], card["uuid"]):
             size = _held(pod, card["uuid"])
             if sees(pod.namespace) and size[0] >= nearest["lackingMiB"] and size[1] >= nearest["lackingCores"]:
                 found.append((size, f"{pod.namespace}/{pod.name}"))

@@ -134,7 +134,7 @@ def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
         used_of(pod, container, uuid, snapshot)
-        for pod in snapshot.holders.get((node, uuid), ())
+        for pod in snapshot.holders(node, uuid)
         for container, grants in held(pod)
         if any(grant.gpu == uuid for grant in grants)
     )

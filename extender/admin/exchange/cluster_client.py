@@ -17,7 +17,7 @@ from extender.admin.exchange.messages import (
     Serving,
     TakeSnapshot,
 )
-from extender.admin.exchange.snapshot_pieces import Mirror
+from extender.admin.exchange.mirror import Mirror
 from extender.admin.exchange.snapshots import READY_S, ClusterSnapshot, SnapshotNotReady, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.security.audit import AuditedAction

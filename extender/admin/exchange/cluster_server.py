@@ -1,7 +1,7 @@
 """Answers the admin's process, in the extender's: what it asks of the cluster, over a socket that both inherit.
 
-Writing a pickle holds the interpreter's lock and the verbs' event loop, so a snapshot goes in pieces, and the loop
-rests for 1 ms after each half millisecond of work. A piece with changed objects takes half a millisecond too.
+Writing a pickle holds the interpreter's lock and the verbs' event loop, so what has changed goes in pieces, and the
+loop rests for 1 ms after each half millisecond of work. A piece with 16 objects takes half a millisecond too.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from extender.admin.exchange import pickle_frames, snapshot_pieces
+from extender.admin.exchange import pickle_frames
 from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, Serving, TakeSnapshot
-from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSnapshot, ClusterSource, SnapshotNotReady
+from extender.admin.exchange.snapshots import REST_S, SLICE_S, ChangeSource, SnapshotNotReady
 from extender.admin.security.audit import AuditedAction
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class ClusterServer:
 
     def __init__(
         self,
-        source: ClusterSource,
+        source: ChangeSource,
         clock: Callable[[], float],
         acted: Callable[[AuditedAction], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -37,7 +37,6 @@ class ClusterServer:
         self._acted = acted
         self._serving = serving
         self._sleep = sleep
-        self._sent = ClusterSnapshot(0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer until the process closes its end."""
@@ -73,16 +72,12 @@ class ClusterServer:
         raise TypeError(f"no question of the admin's process: {type(question).__name__}")
 
     async def _send_snapshot(self, writer: asyncio.StreamWriter) -> None:
-        snapshot = await self._source.take()
-        await self._sleep(REST_S)
+        changes = await self._source.changes()
         began = self._clock()
-        for piece in snapshot_pieces.pieces(self._sent, snapshot):
-            if piece is not None:
-                writer.write(pickle_frames.encode(piece))
+        for frame in changes:
+            if frame is not None:
+                writer.write(pickle_frames.encode(frame))
                 await writer.drain()
             if self._clock() - began > SLICE_S:
                 await self._sleep(REST_S)
                 began = self._clock()
-        writer.write(pickle_frames.encode(snapshot_pieces.taken(self._sent, snapshot)))
-        await writer.drain()
-        self._sent = snapshot

@@ -1,29 +1,27 @@
-"""Snapshots of the cluster for the admin REST, made on the verbs' event loop in slices of time.
+"""Snapshots of the cluster for the admin REST: the verbs' event loop makes pieces of what has changed.
 
-A snapshot is immutable, and costs the verbs' loop time: the admin's process asks for one every half second at most.
+A snapshot costs the verbs' loop what has changed, whatever the size of the cluster. The admin's process, which puts the
+pieces together, asks for one every half second at most.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
 
+from extender.admin.exchange.messages import Piece, SnapshotEnd
 from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
+from extender.admin.exchange.snapshot_changes import SnapshotChanges, SnapshotInputs
 from extender.explain.last_decisions import LastDecision
-from extender.gangs.tracker import GangTracker
 from extender.lead.admin_address import THIS_ONE, LeadingReplica
-from extender.state.cluster import Cluster
 from extender.state.fields import api_times
 from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import GpuNode, WatchedPod
-from extender.verbs.filter import Filter
-from vgpu.domain import names
-from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
@@ -36,7 +34,6 @@ WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
 READY_S: Final = 5.0
 SLICE_S: Final = 0.0005  # of work, after which the verbs' loop rests: a call that comes meanwhile waits for so long
 REST_S: Final = 0.001
-NODES_PER_LOOK: Final = 8  # at the clock
 KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 
@@ -112,28 +109,42 @@ class ClusterSnapshot:
             if not state.card.counts_on
         }
 
+    def holders(self, node: NodeName, card: CardUuid) -> Sequence[WatchedPod]:
+        """Return the pods that hold a card of a node, ordered by name."""
+        found = self._holders.get(node)
+        if found is None:
+            found = self._holders[node] = _holders(self._by_node.get(node, ()))
+        return found.get(card, ())
+
     @cached_property
-    def holders(self) -> Mapping[tuple[NodeName, CardUuid], list[WatchedPod]]:
-        """The pods that hold each card, by their node and the card's UUID, ordered by name."""
-        found: dict[tuple[NodeName, CardUuid], list[WatchedPod]] = {}
+    def _holders(self) -> dict[NodeName, Mapping[CardUuid, Sequence[WatchedPod]]]:
+        """The holders of the nodes that were asked about: most snapshots are asked about the few that have changed."""
+        return {}
+
+    @cached_property
+    def _by_node(self) -> Mapping[NodeName, Sequence[WatchedPod]]:
+        found = defaultdict[NodeName, list[WatchedPod]](list)
         for pod in self.pods.values():
-            if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
-                for uuid in pod.assignment.gpus():
-                    found.setdefault((pod.node, uuid), []).append(pod)
-        for pods in found.values():
-            pods.sort(key=lambda pod: (pod.namespace, pod.name))
+            found[pod.node].append(pod)
         return found
+
+
+def _holders(pods: Iterable[WatchedPod]) -> Mapping[CardUuid, Sequence[WatchedPod]]:
+    """Return which of the pods bound to a node hold each card."""
+    found = defaultdict[CardUuid, list[WatchedPod]](list)
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+        if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
+            for uuid in pod.assignment.gpus():
+                found[uuid].append(pod)
+    return found
 
 
 class SnapshotNotReady(VgpuError):
     """The first lists of the cluster are not complete."""
 
 
-class ClusterSource(Protocol):
-    """What the admin REST asks of the cluster."""
-
-    async def take(self) -> ClusterSnapshot:
-        """Return a new snapshot. Raises SnapshotNotReady."""
+class ClusterQuestions(Protocol):
+    """What the admin REST asks of the cluster beside snapshots."""
 
     async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
@@ -145,50 +156,41 @@ class ClusterSource(Protocol):
         """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotInputs:
-    """What snapshots are made from.
+class ClusterSource(ClusterQuestions, Protocol):
+    """The cluster as the admin REST sees it."""
 
-    Attributes:
-        cluster: the pods and nodes.
-        node_filter: judges nodes; it must not be the verbs' one.
-        gangs: what is known of each gang.
-        decisions: returns the last decision on each pod that filter refused.
-        ready: returns when the first lists are complete.
-        why_not_bound: returns why no replica binds pods; empty where one does.
-        policies: returns the cluster's packing policies, with what it has learned by now.
-        health: returns what is wrong with the extender.
-        leader: returns the replica that leads.
-    """
+    async def take(self) -> ClusterSnapshot:
+        """Return a new snapshot. Raises SnapshotNotReady."""
 
-    cluster: Cluster
-    node_filter: Filter
-    gangs: GangTracker
-    decisions: Callable[[], Mapping[PodUid, LastDecision]]
-    ready: Callable[[], Awaitable[None]]
-    why_not_bound: Callable[[], str]
-    policies: Callable[[], DefaultPolicies]
-    health: Callable[[], PartHealth] = lambda: HEALTHY
-    leader: Callable[[], LeadingReplica] = lambda: THIS_ONE
+
+class ChangeSource(ClusterQuestions, Protocol):
+    """The cluster as the extender has it."""
+
+    async def changes(self) -> Iterator[Piece | SnapshotEnd | None]:
+        """Return what has changed since the last call, as `Snapshots.changes` does. Raises SnapshotNotReady."""
 
 
 class Snapshots:
-    """The source beside the cluster itself; every method runs on the event loop of the verbs."""
+    """The source beside the cluster itself, for one copy of it; every method runs on the event loop of the verbs."""
 
     def __init__(self, inputs: SnapshotInputs, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._inputs = inputs
         self._cluster = inputs.cluster
         self._sleep = sleep
-        self._number = 0
+        self._changes = SnapshotChanges(inputs)
 
-    async def take(self) -> ClusterSnapshot:
-        """Return a new snapshot. Raises SnapshotNotReady."""
+    async def changes(self) -> Iterator[Piece | SnapshotEnd | None]:
+        """Return what has changed since the last call, in pieces; None where only time has passed, the end last.
+
+        The copy lacks what the caller does not take: it must take all of it before the next call. It may rest anywhere
+        in between. Raises SnapshotNotReady.
+        """
         try:
             async with asyncio.timeout(READY_S):
                 await self._inputs.ready()
         except TimeoutError:
             raise SnapshotNotReady("the first lists of the cluster are not complete") from None
-        return await self._make()
+        return self._changes.pieces()
 
     async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
@@ -216,32 +218,3 @@ class Snapshots:
             found.append(self._cluster.neighbours.request(pod))
             await self._sleep(0)
         return found
-
-    async def _make(self) -> ClusterSnapshot:
-        objects = self._cluster.objects
-        pods, gpunodes = dict(objects.pods), dict(objects.gpunodes)
-        views = {}
-        resumed = self._cluster.now()
-        for index, name in enumerate(gpunodes):
-            if index % NODES_PER_LOOK == 0 and self._cluster.now() - resumed > SLICE_S:
-                await self._sleep(REST_S)
-                resumed = self._cluster.now()
-            if name in objects.gpunodes:
-                views[name] = self._view(name)
-        self._number += 1
-        inputs, policies = self._inputs, self._inputs.policies()
-        return ClusterSnapshot(
-            self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_bound(),
-            replace(policies, models=policies.models.copy()), inputs.health(), inputs.leader(),
-            self._cluster.holds.now, dict(inputs.gangs.known.impossible()),
-        )  # fmt: skip
-
-    def _view(self, name: NodeName) -> NodeView:
-        usable = self._cluster.states.usable(name)
-        kubelet = self._cluster.objects.nodes.get(name)
-        allocatable = kubelet.allocatable if kubelet is not None else {}
-        marks = kubelet.marks if kubelet is not None else node_rules.NO_MARKS
-        silent_since = self._cluster.leases.silent_since(names.node_lease(name))
-        if isinstance(usable, NodeState):
-            return NodeView(name, usable, None, allocatable, silent_since, marks)
-        return NodeView(name, self._cluster.states.of(name), usable, allocatable, silent_since, marks)

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from extender.admin.answers.event_streams import Streams
 from extender.admin.answers.list_cache import ListCache
 from extender.admin.answers.snapshot_answers import SnapshotAnswers
+from extender.admin.answers.summary_parts import SummaryParts
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
@@ -58,6 +59,7 @@ class Context:
         relay: to the leading replica, whose history counts; None where all replicas have the same one.
         lists: ordered lists that are kept between requests.
         summaries: those of the latest snapshot.
+        parts: what those are added up from.
         history_turns: bounds the questions to the database.
     """
 
@@ -79,6 +81,7 @@ class Context:
     relay: LeaderRelay | None = None
     lists: ListCache = field(default_factory=ListCache)
     summaries: SnapshotAnswers = field(default_factory=SnapshotAnswers)
+    parts: SummaryParts = field(default_factory=SummaryParts)
     history_turns: CallerTurns = field(
         default_factory=lambda: CallerTurns(HISTORY_AT_ONCE, HISTORY_WAITING, HISTORY_OF_CALLER)
     )

@@ -65,9 +65,7 @@ async def get_gpu(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     node = snapshot.node_of_card.get(uuid, NO_NODE)
-    sees = await visibility.namespaces(
-        context.access, caller, {pod.namespace for pod in snapshot.holders.get((node, uuid), ())}
-    )
+    sees = await visibility.namespaces(context.access, caller, {pod.namespace for pod in snapshot.holders(node, uuid)})
     view = snapshot.views.get(node)
     if view is None:
         raise not_found(f"card {uuid}")

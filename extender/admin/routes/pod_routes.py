@@ -220,4 +220,4 @@ def _nothing() -> Row:
 def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[Namespace]:
     nearest = [near for landing in found if (near := landing["nearest"])]
     cards = [(near["node"], card["uuid"]) for near in nearest for card in near["gpus"]]
-    return {pod.namespace for card in cards for pod in snapshot.holders.get(card, ())}
+    return {pod.namespace for card in cards for pod in snapshot.holders(*card)}

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 import vgpu
-from extender.admin.answers import findings, rows, schemas
+from extender.admin.answers import findings, schemas
 from extender.admin.answers.json_response import answer_bytes
-from extender.admin.answers.listed import nodes as node_rows
 from extender.admin.answers.queries import NoQuery
+from extender.admin.answers.summary_parts import SUMMED, ClusterParts
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
@@ -19,7 +20,6 @@ from vgpu.domain.identifiers import Namespace
 
 router = APIRouter(tags=["inventory"])
 
-SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
 Sees = Callable[[Namespace], bool]
 
 
@@ -31,7 +31,8 @@ async def summarize(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
-    body = context.summaries.get(snapshot.number, _seen(snapshot, sees), lambda: _summary(snapshot, sees))
+    parts = context.parts.of(snapshot)
+    body = context.summaries.get(snapshot.number, _seen(snapshot, sees), lambda: _summary(snapshot, sees, parts))
     return answer_bytes(request, body)
 
 
@@ -40,10 +41,12 @@ def _seen(snapshot: ClusterSnapshot, sees: Sees) -> Hashable:
     return "all" if sees is visibility.sees_all else frozenset(filter(sees, snapshot.namespaces))
 
 
-def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
-    nodes = [node_rows.row(view, snapshot, (*SUMMED, "usable")) for view in snapshot.views.values()]
-    asking = (pod for pod in snapshot.pods.values() if pod.asks_for_cards and sees(pod.namespace))
-    pods = Counter(map(rows.status, asking))
+def _summary(snapshot: ClusterSnapshot, sees: Sees, parts: ClusterParts) -> bytes:
+    nodes, pods = [part.figures for part in parts.nodes], Counter[str]()
+    for (namespace, status), count in parts.counted.items():
+        pods[status] += count if sees(namespace) else 0
+    of_nodes = [*chain.from_iterable(part.of_node for part in parts.nodes)]
+    of_nodes += chain.from_iterable(part.of_cards for part in parts.nodes)
     body: dict[str, Any] = {
         "version": vgpu.__version__,
         "nodes": len(nodes),
@@ -51,7 +54,7 @@ def _summary(snapshot: ClusterSnapshot, sees: Sees) -> bytes:
         **{name: sum(node[name] for node in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_bound,
-        "findings": findings.of(snapshot, sees),
+        "findings": findings.of(snapshot, sees, of_nodes, parts.unsound),
         "staleSince": snapshot.stale_since,
     }
     return msgspec.json.encode(body)

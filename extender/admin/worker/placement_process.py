@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from extender.admin.exchange import pickle_frames
-from extender.admin.exchange.snapshot_pieces import is_same_view
+from extender.admin.exchange.sent_objects import is_same_view
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.admin.security.caller_turns import RETRY_AFTER, CallerTurns

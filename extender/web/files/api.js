@@ -14,6 +14,9 @@ export class Problem extends Error {
   }
 }
 
+/** There is no answer: the connection failed. */
+export class Unreachable extends Error {}
+
 export function setToken(token) {
   sessionStorage.setItem(TOKEN, token.trim());
 }
@@ -134,12 +137,17 @@ function parsed(frame) {
 function send(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers, ...(token ? { "X-Vgpu-Token": token } : {}) };
-  return fetch(new URL(`api/v1/${path}`, document.baseURI), { ...options, headers });
+  return fetch(new URL(`api/v1/${path}`, document.baseURI), { ...options, headers }).catch(unreachable);
+}
+
+/** Throw what was thrown; a browser tells of a connection that fails by a TypeError, as of a fault of a script. */
+function unreachable(error) {
+  throw error instanceof TypeError ? new Unreachable(error.message) : error;
 }
 
 async function answer(response) {
   const isJson = /[/+]json/.test(response.headers.get("content-type") ?? "");
-  const body = isJson ? await response.json() : null;
+  const body = isJson ? await response.json().catch(unreachable) : null;
   if (response.ok && body !== null) return body;
   const errors = Array.isArray(body?.errors) ? body.errors : [];
   throw new Problem(response.status, body?.detail ?? absent(response, body), errors);

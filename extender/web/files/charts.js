@@ -5,6 +5,13 @@ import { element } from "./dom.js";
 
 const HEIGHT = 150;
 
+// Paper has another width and other colors than the screen, and a person may change the colors of the screen.
+for (const query of ["print", "(prefers-color-scheme: dark)"]) {
+  matchMedia(query).addEventListener("change", () => {
+    for (const drawn of document.querySelectorAll(".chart > [role=img]")) drawn.redraw?.();
+  });
+}
+
 /**
  * Return a chart as an element. `lines` are {name, values, color, dash}; `untilMs` are their times.
  * `write` makes text of a value, `period` is [from, until] in Unix milliseconds, `most` the top of the scale if known.
@@ -19,10 +26,14 @@ export function chart(name, untilMs, lines, write, period, most = null) {
   const drawn = element("div", { role: "img", "aria-label": `${name}. ${said}` });
   const legend = element("ul", { class: "legend" }, lines.map((line) => {
     const sign = element("i", { class: line.dash ? "sign dash" : "sign", "aria-hidden": "true" });
-    sign.style.setProperty("--sign", css(line.color));
-    return element("li", {}, sign, ` ${line.name} `, element("small", {}, summary(line.values, write)));
+    sign.style.setProperty("--sign", line.color.startsWith("--") ? `var(${line.color})` : line.color);
+    return element("li", {}, sign, " ", element("bdi", {}, line.name), " ", element("small", {}, summary(line.values, write)));
   }));
   figure.append(drawn, legend);
+  drawn.redraw = () => {
+    drawn.plot?.destroy();
+    drawn.plot = draw(drawn, drawn.clientWidth, untilMs, lines, write, period, most);
+  };
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!drawn.isConnected || contentRect.width < 50) return;
     if (drawn.plot) drawn.plot.setSize({ width: contentRect.width, height: HEIGHT });

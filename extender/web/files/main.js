@@ -94,7 +94,7 @@ async function attempt(load, error, content) {
 
 /** Return what is wrong, and where to go on. A browser's own words about a connection that fails say nothing to people. */
 function said(problem) {
-  if (problem instanceof TypeError) return ["The admin REST cannot be reached. The page tries again."];
+  if (problem instanceof api.Unreachable) return ["The admin REST cannot be reached. The page tries again."];
   if (problem.status !== 403) return [problem.message];
   return [`${problem.message}. `, element("a", { href: "#/pods" }, "Your pods")];
 }

@@ -110,7 +110,7 @@ function usageTable(by, { items, itemsLeftOut, currency }) {
     grouped((row.mibHours / 1024).toFixed(1)), duration(row.waitingSeconds), grouped(row.bound),
     ...(hasCost ? [row.cost === null ? "–" : grouped(row.cost.toFixed(2))] : []),
   ]);
-  return element("div", {}, table(columns, rows, "Nothing was used in this time. Usage appears when a pod with a share of a card runs."),
+  return element("div", { class: "usage" }, table(columns, rows, "Nothing was used in this time. Usage appears when a pod with a share of a card runs."),
     itemsLeftOut ? element("p", {}, `${itemsLeftOut} more rows are not shown.`) : "");
 }
 

@@ -12,7 +12,10 @@ from starlette.types import ASGIApp
 
 from extender.admin import assembly
 from extender.admin.assembly import Parts
-from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
+from extender.admin.exchange.messages import SnapshotEnd
+from extender.admin.exchange.mirror import Mirror
+from extender.admin.exchange.snapshot_changes import SnapshotInputs
+from extender.admin.exchange.snapshots import ClusterSnapshot, Snapshots
 from extender.admin.security.audit import AuditedAction
 from extender.verbs.filter import Filter
 from tests.extender.conftest import World
@@ -52,6 +55,23 @@ def shown(world: World) -> SnapshotInputs:
     )  # fmt: skip
 
 
+class CopiedSnapshots(Snapshots):
+    """The cluster as the admin's process has it: a copy that is made of the pieces, without a socket."""
+
+    def __init__(self, inputs: SnapshotInputs) -> None:
+        super().__init__(inputs)
+        self._mirror = Mirror()
+
+    async def take(self) -> ClusterSnapshot:
+        """Return a new snapshot. Raises SnapshotNotReady."""
+        for frame in await self.changes():
+            if isinstance(frame, SnapshotEnd):
+                return self._mirror.take(frame)
+            if frame is not None:
+                self._mirror.apply(frame)
+        raise AssertionError("the pieces have no end")
+
+
 Opened = Callable[..., AbstractAsyncContextManager[Admin]]
 
 
@@ -62,7 +82,7 @@ def opened(world: World) -> Opened:
     @asynccontextmanager
     async def opened(**parts: Any) -> AsyncIterator[Admin]:
         actions: list[AuditedAction] = []
-        given: dict[str, Any] = {"source": Snapshots(shown(world)), "client": world.client} | parts
+        given: dict[str, Any] = {"source": CopiedSnapshots(shown(world)), "client": world.client} | parts
         made = Parts(clock=world.clock, now=lambda: datetime.now(UTC), on_action=actions.append, **given)
         async with assembly.opened(made) as app:
             transport = httpx.ASGITransport(app, raise_app_exceptions=True)

@@ -3,12 +3,12 @@
 import asyncio
 
 from extender.admin.assembly import KeptSnapshot
-from extender.admin.exchange.snapshots import ClusterSnapshot, Snapshots
-from tests.extender.admin.conftest import Admin, shown
+from extender.admin.exchange.snapshots import ClusterSnapshot
+from tests.extender.admin.conftest import Admin, CopiedSnapshots, shown
 from tests.extender.conftest import World
 
 
-class Counted(Snapshots):
+class Counted(CopiedSnapshots):
     taken = 0
 
     async def take(self) -> ClusterSnapshot:

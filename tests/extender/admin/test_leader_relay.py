@@ -14,10 +14,9 @@ import pytest
 
 from extender.admin import server, serving_certificate
 from extender.admin.exchange.messages import Listener
-from extender.admin.exchange.snapshots import Snapshots
 from extender.admin.routes import leader_relay
 from extender.lead.admin_address import AdminAddress, LeadingReplica
-from tests.extender.admin.conftest import Admin, Opened, shown
+from tests.extender.admin.conftest import Admin, CopiedSnapshots, Opened, shown
 from tests.extender.admin.test_access import Reviewer, bearer, reviewer
 from tests.extender.admin.test_history import Asked
 from tests.extender.admin.test_server import free_port, until_open
@@ -73,7 +72,7 @@ def two(opened: Opened, world: World, reviewer: Reviewer, tmp_path: Path) -> Any
             certificate(tmp_path, "rest", certificate(tmp_path, "ca"))
             files = {"tls_cert": tmp_path / "rest.crt", "tls_key": tmp_path / "rest.key"}
         leads = Lead(HERE)
-        source = Snapshots(replace(shown(world), leader=leads))
+        source = CopiedSnapshots(replace(shown(world), leader=leads))
         async with (
             opened(reports=there, has_own_history=True, **access) as leader,
             listening(leader, tls == "none", files) as (url, sha256),
@@ -216,7 +215,7 @@ async def test_one_caller_has_a_bounded_number_of_questions(two: Any, monkeypatc
 
 async def test_a_database_for_all_replicas_is_asked_by_each(opened: Opened, world: World) -> None:
     other = LeadingReplica("a", is_here=False)
-    source = Snapshots(replace(shown(world), leader=lambda: other))
+    source = CopiedSnapshots(replace(shown(world), leader=lambda: other))
     async with opened(reports=Asked(), source=source) as admin:
         await admin.get("/usage")
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from extender.admin.exchange.part_alarms import PartAlarm, PartHealth
-from extender.admin.exchange.snapshots import Snapshots
 from extender.history.recording.events import Watched
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest
 from extender.state.fields import api_times
-from tests.extender.admin.conftest import Admin, Opened, shown
+from tests.extender.admin.conftest import Admin, CopiedSnapshots, Opened, shown
 from tests.extender.admin.test_history import Asked
 from tests.extender.conftest import gpu_node
 from vgpu.domain import names
@@ -41,7 +40,7 @@ async def test_every_route_says_since_when_the_extender_hears_nothing(opened: Op
     assert {answer["staleSince"] for answer in (await answers(admin)).values()} == {""}
     alarm = PartAlarm("error", "extender", "WatchSilent", "the API server has sent nothing", SINCE_MS)
     health = PartHealth((alarm,), SINCE_MS)
-    source = Snapshots(replace(shown(admin.world), health=lambda: health))
+    source = CopiedSnapshots(replace(shown(admin.world), health=lambda: health))
     async with opened(source=source) as stale:
         found = await answers(stale)
         assert {path: answer["staleSince"] for path, answer in found.items()} == dict.fromkeys(found, SINCE)

@@ -428,6 +428,65 @@ async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run:
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+async def test_a_dark_wide_page_prints_light_with_the_whole_chart(page: Page, run: Run) -> None:
+    """On paper the chart of a wide screen was cut off, and that of a dark page was pale, as all text was."""
+    await page.emulate_media(color_scheme="dark")
+    await page.route("**/api/v1/usage?**", month)
+    await page.goto(f"{run.admin}/#/usage?period=before")
+    canvas = page.locator(".chart canvas")
+    await expect(canvas).to_be_visible()
+    light = "color => [...color.matchAll(/\\d+/g)].slice(0, 3).every(([part]) => part > 200)"
+    ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert not await page.evaluate(light, ground), ground
+    await page.emulate_media(media="print", color_scheme="dark")
+    await page.set_viewport_size({"width": 718, "height": 1000})
+    ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert await page.evaluate(light, ground), ground
+    figure = await page.locator(".chart").bounding_box()
+    drawn = await canvas.bounding_box()
+    assert figure is not None
+    assert drawn is not None
+    assert drawn["x"] + drawn["width"] <= figure["x"] + figure["width"]
+    assert drawn["width"] > 0.9 * figure["width"]
+    assert await canvas.evaluate(DARK) > 0.3, "lines are dark on paper"
+
+
+# The part of the opaque pixels of a canvas, which are those of its lines, that are dark.
+DARK = """canvas => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let opaque = 0, dark = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    opaque += data[at + 3] === 255;
+    dark += data[at + 3] === 255 && data[at] < 190;
+  }
+  return dark / opaque;
+}"""
+
+
+async def month(route: Route) -> None:
+    """Answer with a month of three namespaces."""
+    days = [f"2026-10-{day:02}" for day in range(1, 32)]
+    is_daily = "by=day" in route.request.url
+    figures = {"shareSeconds": 3.6e6, "gpuSecondsAsked": 3600.0, "gpuSecondsUsed": None, "waitingSeconds": 5.0}
+    items = [
+        {"group": {"namespace": name, "day": day}, **figures, "mibHours": 8192.0, "bound": 3, "cost": 2.5}
+        for name in ("research", "serving", "n" * 63)
+        for day in (days if is_daily else days[:1])
+    ]
+    period = {"since": "2026-10-01T00:00:00.000Z", "until": "2026-11-01T00:00:00.000Z"}
+    await route.fulfill(json=period | {"items": items, "itemsLeftOut": 0, "currency": "EUR", "staleSince": ""})
+
+
+async def test_a_fault_of_the_page_is_not_called_a_fault_of_the_connection(page: Page, run: Run) -> None:
+    async def without_groups(route: Route) -> None:
+        await route.fulfill(json={"items": [{}]})
+
+    await page.route("**/api/v1/usage?**", without_groups)
+    await page.goto(f"{run.admin}/#/usage")
+    await expect(page.get_by_role("alert")).to_contain_text("Cannot read properties")
+    await expect(page.get_by_text("cannot be reached")).to_have_count(0)
+
+
 async def test_ill_and_closed_cards_are_marked_and_found(page: Page, run: Run) -> None:
     async def marked(route: Route) -> None:
         answered = await (await route.fetch()).json()

@@ -9,7 +9,7 @@ from extender.admin.answers.listed import columns, figures, grants
 from extender.admin.answers.listed.columns import NO_EXAMPLE, AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.paging import ListKind, Row
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.identifiers import CardUuid, Namespace, NodeName
@@ -36,7 +36,7 @@ class ListedCard:
     @property
     def namespaces(self) -> list[Namespace]:
         """The namespaces of its pods that the caller may see."""
-        holders = self.snapshot.holders.get((self.view.name, self.card.uuid), ())
+        holders = self.snapshot.holders(self.view.name, self.card.uuid)
         return sorted({pod.namespace for pod in holders if self.sees(pod.namespace)})
 
 
@@ -72,7 +72,7 @@ COLUMNS: Final[tuple[Column[ListedCard], ...]] = (
     Column("nvlinkPeers", list[CardUuid], "", NO_EXAMPLE, lambda gpu: list(gpu.card.nvlink_peers)),
     Column("unified", bool, "the card uses the machine's memory, such as GB10", NO_EXAMPLE,
            lambda gpu: gpu.card.unified),
-    Column("podCount", int, "", 1, lambda gpu: len(gpu.snapshot.holders.get((gpu.view.name, gpu.card.uuid), ()))),
+    Column("podCount", int, "", 1, lambda gpu: len(gpu.snapshot.holders(gpu.view.name, gpu.card.uuid))),
     *figures.used(lambda gpu: gpu.used),
     figures.stale_since(lambda gpu: gpu.view.silent_since),
 )  # fmt: skip
@@ -107,7 +107,7 @@ def kind(snapshot: ClusterSnapshot, sees: rows.Sees) -> ListKind[Gpu]:
         lambda gpu: ListedCard(gpu, snapshot, sees),
         ("node", "index", "uuid"),
         name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
-        same=lambda one, other: one[1] is other[1] and snapshot_pieces.is_same_view(one[0], other[0]),
+        same=lambda one, other: one[1] is other[1] and sent_objects.is_same_view(one[0], other[0]),
     )
 
 

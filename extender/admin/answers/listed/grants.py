@@ -70,7 +70,7 @@ def tenants(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot, sees: row
     """Return the containers on a card whose pods the caller may see."""
     return [
         tenant_row(held)
-        for pod in snapshot.holders.get((node, uuid), ())
+        for pod in snapshot.holders(node, uuid)
         if sees(pod.namespace)
         for held in of_pod(pod, snapshot)
         if held.grant.gpu == uuid

@@ -9,7 +9,7 @@ from extender.admin.answers.listed import columns, figures
 from extender.admin.answers.listed.columns import NO_EXAMPLE, AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.paging import ListKind, Row
-from extender.admin.exchange import snapshot_pieces
+from extender.admin.exchange import sent_objects
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.domain.cards.share import CardState
 from vgpu.placement.snapshot import NodeView
@@ -42,7 +42,7 @@ class ListedNode:
     def pods(self) -> int:
         """How many pods hold its cards."""
         holders, name = self.snapshot.holders, self.view.name
-        return len({pod.uid for card in self.cards for pod in holders.get((name, card.card.uuid), ())})
+        return len({pod.uid for card in self.cards for pod in holders(name, card.card.uuid)})
 
 
 COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
@@ -89,7 +89,7 @@ def kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         lambda view: ListedNode(view, snapshot),
         ("name",),
         name=lambda view: view.name,
-        same=snapshot_pieces.is_same_view,
+        same=sent_objects.is_same_view,
     )
 
 

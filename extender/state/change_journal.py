@@ -1,0 +1,31 @@
+"""Which objects have changed: the keys of the last changes, in order. A reader remembers how far it has read.
+
+A copy of the state is kept up to date for what has changed, whatever the number of objects. Nobody has to read: of very
+many changes the oldest ones are forgotten, and a reader that has missed them looks at everything.
+"""
+
+from collections import deque
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+K = TypeVar("K")
+
+MOST: Final = 16_384  # of 100 bytes
+
+
+class ChangeJournal(Generic[K]):
+    """The keys of the last `most` changes; `count` is the number of all changes since the start."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.count = 0
+        self._last = deque[K](maxlen=most)
+
+    def add(self, key: K) -> None:
+        """Take that an object is new, changed or gone."""
+        self._last.append(key)
+        self.count += 1
+
+    def since(self, count: int) -> set[K] | None:
+        """Return what has changed after the first `count` changes; None where not all of that is known any more."""
+        later = self.count - count
+        return set(islice(reversed(self._last), later)) if later <= len(self._last) else None
