@@ -50,6 +50,7 @@ from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode import gpunode_spec
 from vgpu.node.gpunode.gpunode_spec import SpecHandler
+from vgpu.node.gpunode.group_faults import GroupFaults
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
 from vgpu.node.gpunode.status_publisher import GpuNodePublisher
 from vgpu.node.presence import probe_files
@@ -60,7 +61,6 @@ from vgpu.node.processes import process_watch
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
 from vgpu.node.space import supervision
-from vgpu.node.space.group_faults import GroupFaults
 from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader

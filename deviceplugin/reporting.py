@@ -15,12 +15,12 @@ from vgpu.node.cards.arbiter import Arbiter
 from vgpu.node.cards.health import Health
 from vgpu.node.gpunode import card_reports, gpunode_status
 from vgpu.node.gpunode.gpunode_spec import SpecHandler
+from vgpu.node.gpunode.group_faults import GroupFaults
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
 from vgpu.node.gpunode.status_publisher import GpuNodePublisher
 from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import ProcessWatch
-from vgpu.node.space.group_faults import GroupFaults
 from vgpu.node.usage import kernel_reports
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.reporter import UsageReporter

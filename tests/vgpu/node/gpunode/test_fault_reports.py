@@ -13,10 +13,10 @@ from vgpu.domain import names
 from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
 from vgpu.domain.identifiers import Namespace
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.space import fault_reports
+from vgpu.node.gpunode import fault_reports
+from vgpu.node.gpunode.fault_reports import TOLD_S
+from vgpu.node.gpunode.group_faults import GroupFaults
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
-from vgpu.node.space.fault_reports import TOLD_S
-from vgpu.node.space.group_faults import GroupFaults
 
 GROUP = SpaceGroup(Namespace("default"), "models")
 OF, OTHER = GroupOnCard(uuid(0), GROUP.directory), GroupOnCard(uuid(0), "0" * 16)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.space import fault_reports
+from vgpu.node.gpunode import fault_reports
 
 if TYPE_CHECKING:
-    from vgpu.node.space.fault_reports import Faulted
+    from vgpu.node.gpunode.fault_reports import Faulted
 
 PERIOD_S: Final = 1.0
 
