@@ -14,7 +14,7 @@ from typing import Final
 from benchmarks.applications.application import Application, together
 from benchmarks.applications.crowds import WARM_S, Crowd, CrowdMember, burst, crowd_figures, small
 from benchmarks.applications.pairs import BEST_EFFORT, HALF, Side
-from benchmarks.compute.node import BenchmarkNode, Env
+from benchmarks.compute.node import BenchmarkNode, Env, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, SkippedError, at_least, at_most, near
 from benchmarks.container import native_env
 from benchmarks.space.daemon import MpsDaemon, control_program, daemons
@@ -95,7 +95,8 @@ class SpaceStage:
         plain, ours = start().pipe, start().pipe
         self._native = self._started([native_env()] * len(crowd.programs))
         self._plain = self._started([_plain_env(crowd, place, plain) for place in range(len(crowd.programs))])
-        self._ours = self._started([_our_env(crowd, place, node, ours) for place in range(len(crowd.programs))])
+        self._our_envs = [_our_env(crowd, place, node, ours) for place in range(len(crowd.programs))]
+        self._ours = self._started(self._our_envs)
         for application in (*self._native, *self._plain, *self._ours):
             application.await_ready()
 
@@ -111,8 +112,23 @@ class SpaceStage:
         programs = self._crowd.programs
         first = {member.group: (app, member.kind) for member, app in zip(programs, self._native, strict=True)}
         alone = {group: Side.of(together([work], seconds)[0]) for group, work in first.items()}
-        ways = (self._native, self._plain, self._ours)
-        return SpaceRound(*(space_figures(self._crowd, alone, self._all(way, seconds)) for way in ways))
+        native, plain = (
+            space_figures(self._crowd, alone, self._all(way, seconds)) for way in (self._native, self._plain)
+        )
+        before = self._charged()
+        ours = space_figures(self._crowd, alone, self._all(self._ours, seconds))
+        passed = WARM_S + seconds  # both are charged
+        charged = {f"{name}: charged, %": 100 * (now - before[name]) / passed for name, now in self._charged().items()}
+        return SpaceRound(native, plain, ours | charged)
+
+    def _charged(self) -> dict[str, float]:
+        """Return the GPU seconds that were charged so far to the group, and to each program beside it."""
+        members = len(self._crowd.crowd.members)
+        if not self._crowd.beside:
+            return {}
+        found = {"group": sum(map(gpu_seconds, self._our_envs[:members]))}
+        beside = zip(self._crowd.beside, self._our_envs[members:], strict=True)
+        return found | {_name_of(program): gpu_seconds(env) for program, env in beside}
 
     def _all(self, applications: Sequence[Application], seconds: float) -> list[Side]:
         work = [(app, member.kind) for app, member in zip(applications, self._crowd.programs, strict=True)]
@@ -146,9 +162,13 @@ def _of_members(crowd: SpaceCrowd, alone: Mapping[str, Side]) -> dict[str, Side]
     return {group: alone[group] for group in crowd.crowd.groups}
 
 
-def _share_of(program: CrowdMember) -> str:
+def _name_of(program: CrowdMember) -> str:
     cores, policy = program.asked
-    return f"beside: {policy} {cores or ''}".rstrip() + ", %"
+    return f"beside: {policy} {cores or ''}".rstrip()
+
+
+def _share_of(program: CrowdMember) -> str:
+    return f"{_name_of(program)}, %"
 
 
 def space_goals(crowd: SpaceCrowd, plain: Mapping[str, float]) -> dict[str, Goal]:
@@ -170,10 +190,12 @@ def measure(part: str, crowd: SpaceCrowd, seconds: float, rounds: int) -> Iterat
         measured = [stage.round(seconds) for _ in range(rounds)]
     native = _medians([found.native for found in measured])
     goals = space_goals(crowd, _medians([found.plain for found in measured]))
-    for name in native:
-        plain, ours = [found.plain[name] for found in measured], [found.ours[name] for found in measured]
-        yield ScenarioFigure(part, crowd.name, f"MPS alone: {name}", SHOWN, native[name], plain, seconds, 0.0)
-        yield ScenarioFigure(part, crowd.name, name, goals.get(name, SHOWN), native[name], ours, seconds, 0.0)
+    for name in measured[0].ours:
+        ours = [found.ours[name] for found in measured]
+        if name in native:
+            plain = [found.plain[name] for found in measured]
+            yield ScenarioFigure(part, crowd.name, f"MPS alone: {name}", SHOWN, native[name], plain, seconds, 0.0)
+        yield ScenarioFigure(part, crowd.name, name, goals.get(name, SHOWN), native.get(name), ours, seconds, 0.0)
 
 
 def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
