@@ -89,17 +89,21 @@ static uint64_t take_with_others(struct turn_request *request, struct linked_vie
     return wait;
 }
 
+static void set_linked(struct turn_request *request, bool is_linked) {
+    request->is_linked = is_linked;
+    __atomic_store_n(&request->linked_card, is_linked ? request->card : NULL, __ATOMIC_RELAXED);
+}
+
 /* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
  * the next attempt. */
 static uint64_t take_from_bucket(struct turn_request *request, enum contention contention) {
     struct linked_view view = {0};
     bool may_be_linked = request->card && contention == CONTENTION_NONE && request->share < FULL_CORES;
     if (may_be_linked) view = linked_turn_look(request->card);
-    request->is_linked = view.cards != 0;
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
-    if (!region) return 0;
-    resolve_row(request);
-    if (!request->card || request->share >= FULL_CORES) return 0;
+    if (region) resolve_row(request);
+    set_linked(request, region && request->card && view.cards != 0);
+    if (!region || !request->card || request->share >= FULL_CORES) return 0;
     uint64_t now = clock_now();
     if (may_be_linked)
         linked_turn_refresh(request->card);
@@ -294,7 +298,8 @@ void turn_request_extend(struct turn_request *request, uint64_t until) {
 }
 
 void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun) {
-    if (request->is_linked) linked_turn_note_awaited(request->card, is_begun);
+    const struct region_card *card = __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
+    if (card) linked_turn_note_awaited(card, is_begun);
 }
 
 void turn_request_note_awaited(struct turn_request *request, uint64_t until) {

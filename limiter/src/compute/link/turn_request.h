@@ -18,11 +18,12 @@ struct turn_request {
     struct region_activity *activity; /* atomic; the card's counters in the region; NULL with `card` */
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
-    unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
-    bool is_linked;        /* the card opens and closes with other ones (linked_turn.h), as of the turn's beginning */
-    bool is_in_window;     /* the turn is a window of linked cards */
-    uint32_t batches;      /* that were admitted in it */
-    bool has_one_launch;   /* the turn is for one launch, which another linked card waits for */
+    unsigned share; /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
+    bool is_linked; /* the card opens and closes with other ones (linked_turn.h), as of the turn's beginning */
+    const struct region_card *linked_card; /* atomic; `card` if it is linked, for threads that wait for its work */
+    bool is_in_window;                     /* the turn is a window of linked cards */
+    uint32_t batches;                      /* that were admitted in it */
+    bool has_one_launch;                   /* the turn is for one launch, which another linked card waits for */
     uint64_t uncharged_ns; /* atomic; GPU time used but not yet charged, because LOCK_REGION could not be taken in time,
                               or another thread owned the request */
     struct arbiter_turn arbiter_turn;
