@@ -61,6 +61,9 @@ async def test_an_administrator_cordons_a_card_and_takes_it_back(page: Page, run
 
 async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus(page: Page, run: Run) -> None:
     assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
+    used = run.admin_has("gpus", lambda answer: any(card["podCount"] for card in answer["items"]))["items"]
+    (uuid,) = [card["uuid"] for card in used if card["podCount"]]
+    run.admin_has(f"gpus/{uuid}/series?since=24h", lambda answer: answer["card"]["untilMs"])  # the first five minutes
     await page.goto(f"{run.admin}/")
     tiles = page.locator(".cardtile")
     await expect(tiles).to_have_count(8)
