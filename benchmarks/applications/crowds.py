@@ -111,39 +111,51 @@ PARTS: Final[dict[str, tuple[Crowd, ...]]] = {
 }
 
 
+class RunningCrowd:
+    """The processes of a crowd in one way, one for each member, until the stack is closed."""
+
+    def __init__(self, members: Sequence[CrowdMember], envs: Sequence[Env], stack: ExitStack) -> None:
+        self._work: list[tuple[Application, str]] = []
+        self._groups = [member.group for member in members]
+        for member, env in zip(members, envs, strict=True):
+            application = Application(member.module, env)
+            stack.callback(application.end)
+            self._work.append((application, member.kind))
+
+    def await_ready(self) -> None:
+        """Wait until all of them are set up."""
+        for application, _ in self._work:
+            application.await_ready()
+
+    def alone(self, seconds: float) -> dict[str, Side]:
+        """Measure one member of each group, one after the other."""
+        first = dict(zip(self._groups, self._work, strict=True))
+        return {group: Side.of(together([work], seconds)[0]) for group, work in first.items()}
+
+    def together(self, seconds: float) -> list[Side]:
+        """Measure all members at the same moment."""
+        return [Side.of(answer) for answer in together(self._work, seconds, warm_s=WARM_S)]
+
+
 class CrowdStage:
     """The processes of a crowd, natively and in containers, until the stack is closed."""
 
     def __init__(self, crowd: Crowd, stack: ExitStack) -> None:
-        self._crowd, self._stack = crowd, stack
+        self._crowd = crowd
         node = stack.enter_context(BenchmarkNode())
-        self._native = [self._start(member, native_env()) for member in crowd.members]
-        self._ours = [self._start(member, node.container(*member.asked)) for member in crowd.members]
-        for application in (*self._native, *self._ours):
-            application.await_ready()
-
-    def _start(self, member: CrowdMember, env: Env) -> Application:
-        application = Application(member.module, env)
-        self._stack.callback(application.end)
-        return application
+        self._native = RunningCrowd(crowd.members, [native_env()] * len(crowd.members), stack)
+        ours = [node.container(*member.asked) for member in crowd.members]
+        self._ours = RunningCrowd(crowd.members, ours, stack)
+        for running in (self._native, self._ours):
+            running.await_ready()
 
     def round(self, seconds: float) -> CrowdRound:
         """Measure everything once."""
-        alone = self._alone(seconds)
+        alone = self._native.alone(seconds)
         return CrowdRound(
-            crowd_figures(self._crowd, alone, self._all(self._native, seconds)),
-            crowd_figures(self._crowd, alone, self._all(self._ours, seconds)),
+            crowd_figures(self._crowd, alone, self._native.together(seconds)),
+            crowd_figures(self._crowd, alone, self._ours.together(seconds)),
         )
-
-    def _alone(self, seconds: float) -> dict[str, Side]:
-        first = {
-            member.group: (app, member.kind) for member, app in zip(self._crowd.members, self._native, strict=True)
-        }
-        return {group: Side.of(together([work], seconds)[0]) for group, work in first.items()}
-
-    def _all(self, applications: Sequence[Application], seconds: float) -> list[Side]:
-        work = [(app, member.kind) for app, member in zip(applications, self._crowd.members, strict=True)]
-        return [Side.of(answer) for answer in together(work, seconds, warm_s=WARM_S)]
 
 
 def crowd_figures(crowd: Crowd, alone: Mapping[str, Side], sides: Sequence[Side]) -> dict[str, float]:
@@ -176,12 +188,17 @@ def crowd_goals(crowd: Crowd, native: Mapping[str, float]) -> dict[str, Goal]:
     }
 
 
+def medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each figure."""
+    return {name: statistics.median(found[name] for found in rounds) for name in rounds[0]}
+
+
 def measure(part: str, crowd: Crowd, seconds: float, rounds: int) -> Iterator[ScenarioFigure]:
     """Measure a crowd and yield its figures."""
     with ExitStack() as stack:
         stage = CrowdStage(crowd, stack)
         measured = [stage.round(seconds) for _ in range(rounds)]
-    native = {name: statistics.median(found.native[name] for found in measured) for name in measured[0].native}
+    native = medians([found.native for found in measured])
     goals = crowd_goals(crowd, native)
     for name in measured[0].ours:
         values = [found.ours[name] for found in measured]

@@ -4,15 +4,22 @@ All processes of a crowd are started together, and each round measures everythin
 beside the group: natively and under MPS they are outside of MPS, and with us they are containers with shares.
 """
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.applications.application import Application, together
-from benchmarks.applications.crowds import WARM_S, Crowd, CrowdMember, burst, crowd_figures, small
+from benchmarks.applications.crowds import (
+    WARM_S,
+    Crowd,
+    CrowdMember,
+    RunningCrowd,
+    burst,
+    crowd_figures,
+    medians,
+    small,
+)
 from benchmarks.applications.pairs import BEST_EFFORT, HALF, Side
 from benchmarks.compute.node import BenchmarkNode, Env, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, SkippedError, at_least, at_most, near
@@ -89,34 +96,25 @@ class SpaceStage:
             control_program()
         except FileNotFoundError as error:
             raise SkippedError(str(error)) from None
-        self._crowd, self._stack = crowd, stack
+        self._crowd = crowd
         start = stack.enter_context(daemons(MpsDaemon))
         node = stack.enter_context(BenchmarkNode())
         plain, ours = start().pipe, start().pipe
-        self._native = self._started([native_env()] * len(crowd.programs))
-        self._plain = self._started([_plain_env(crowd, place, plain) for place in range(len(crowd.programs))])
-        self._our_envs = [_our_env(crowd, place, node, ours) for place in range(len(crowd.programs))]
-        self._ours = self._started(self._our_envs)
-        for application in (*self._native, *self._plain, *self._ours):
-            application.await_ready()
-
-    def _started(self, envs: Sequence[Env]) -> list[Application]:
-        applications = []
-        for member, env in zip(self._crowd.programs, envs, strict=True):
-            applications.append(Application(member.module, env))
-            self._stack.callback(applications[-1].end)
-        return applications
+        places = range(len(crowd.programs))
+        self._our_envs = [_our_env(crowd, place, node, ours) for place in places]
+        self._native = RunningCrowd(crowd.programs, [native_env() for _ in places], stack)
+        self._plain = RunningCrowd(crowd.programs, [_plain_env(crowd, place, plain) for place in places], stack)
+        self._ours = RunningCrowd(crowd.programs, self._our_envs, stack)
+        for running in (self._native, self._plain, self._ours):
+            running.await_ready()
 
     def round(self, seconds: float) -> SpaceRound:
         """Measure everything once."""
-        programs = self._crowd.programs
-        first = {member.group: (app, member.kind) for member, app in zip(programs, self._native, strict=True)}
-        alone = {group: Side.of(together([work], seconds)[0]) for group, work in first.items()}
-        native, plain = (
-            space_figures(self._crowd, alone, self._all(way, seconds)) for way in (self._native, self._plain)
-        )
+        alone = self._native.alone(seconds)
+        native = space_figures(self._crowd, alone, self._native.together(seconds))
+        plain = space_figures(self._crowd, alone, self._plain.together(seconds))
         before = self._charged()
-        ours = space_figures(self._crowd, alone, self._all(self._ours, seconds))
+        ours = space_figures(self._crowd, alone, self._ours.together(seconds))
         passed = WARM_S + seconds  # both are charged
         charged = {f"{name}: charged, %": 100 * (now - before[name]) / passed for name, now in self._charged().items()}
         return SpaceRound(native, plain, ours | charged)
@@ -129,10 +127,6 @@ class SpaceStage:
         found = {"group": sum(map(gpu_seconds, self._our_envs[:members]))}
         beside = zip(self._crowd.beside, self._our_envs[members:], strict=True)
         return found | {_name_of(program): gpu_seconds(env) for program, env in beside}
-
-    def _all(self, applications: Sequence[Application], seconds: float) -> list[Side]:
-        work = [(app, member.kind) for app, member in zip(applications, self._crowd.programs, strict=True)]
-        return [Side.of(answer) for answer in together(work, seconds, warm_s=WARM_S)]
 
 
 def _plain_env(crowd: SpaceCrowd, place: int, pipe: Path) -> Env:
@@ -188,15 +182,11 @@ def measure(part: str, crowd: SpaceCrowd, seconds: float, rounds: int) -> Iterat
     with ExitStack() as stack:
         stage = SpaceStage(crowd, stack)
         measured = [stage.round(seconds) for _ in range(rounds)]
-    native = _medians([found.native for found in measured])
-    goals = space_goals(crowd, _medians([found.plain for found in measured]))
+    native = medians([found.native for found in measured])
+    goals = space_goals(crowd, medians([found.plain for found in measured]))
     for name in measured[0].ours:
         ours = [found.ours[name] for found in measured]
         if name in native:
             plain = [found.plain[name] for found in measured]
             yield ScenarioFigure(part, crowd.name, f"MPS alone: {name}", SHOWN, native[name], plain, seconds, 0.0)
         yield ScenarioFigure(part, crowd.name, name, goals.get(name, SHOWN), native.get(name), ours, seconds, 0.0)
-
-
-def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: statistics.median(found[name] for found in rounds) for name in rounds[0]}

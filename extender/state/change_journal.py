@@ -1,7 +1,7 @@
 """Which objects have changed: the keys of the last changes, in order. A reader remembers how far it has read.
 
-A copy of the state is kept up to date for what has changed, whatever the number of objects. Nobody has to read: of very
-many changes the oldest ones are forgotten, and a reader that has missed them looks at everything.
+So a copy of the state is brought up to date at a cost that follows the number of changes, not of objects. The journal
+does not wait for readers: it forgets the oldest changes, and a reader that has missed some looks at everything.
 """
 
 from collections import deque

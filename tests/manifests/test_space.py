@@ -19,7 +19,7 @@ PLUGIN = one("DaemonSet", "vgpu-deviceplugin")["spec"]["template"]["spec"]
 
 
 def test_an_upgrade_ends_no_group() -> None:
-    """Pods stay until somebody deletes them, and no probe ends them."""
+    """Only an administrator's deletion ends a pod: an update does not, and the kubelet has no probe that would."""
     assert DAEMON_SET["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert "livenessProbe" not in CONTAINER
 

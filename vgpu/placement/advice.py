@@ -11,7 +11,7 @@ from typing import Final
 from vgpu.domain import names, quantity
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.node_rules import NodeRuleRefusal, NodeRules
-from vgpu.domain.asks.policy import CardSelector, PackingPolicy
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.device import Card, CardMode
 from vgpu.domain.cards.reasons import Reason
@@ -114,14 +114,8 @@ def _less_time(request: PodRequest, views: Sequence[NodeView], policy: PackingPo
 
 def _other_cards(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
     selector = request.options.selector
-    anything = CardSelector()
-    open_selector = replace(
-        selector,
-        use_models=anything.use_models,
-        avoid_models=anything.avoid_models,
-        use_uuids=anything.use_uuids,
-        avoid_uuids=anything.avoid_uuids,
-    )
+    any_uuid = frozenset[CardUuid]()
+    open_selector = replace(selector, use_models=(), avoid_models=(), use_uuids=any_uuid, avoid_uuids=any_uuid)
     if open_selector == selector:
         return None
     open_request = replace(request, options=replace(request.options, selector=open_selector))

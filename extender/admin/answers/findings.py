@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 def of(
     snapshot: ClusterSnapshot,
     sees: Callable[[Namespace], bool],
-    of_nodes: Sequence[Row],
+    of_nodes: Iterable[Row],
     unsound: Iterable[WatchedPod],
 ) -> list[Row]:
     """Return at most 200 findings: nodes first, then cards, then gangs and pods that the caller may see.
@@ -54,16 +54,6 @@ def of(
     if len(found) > MAX_FINDINGS:
         found[MAX_FINDINGS - 1 :] = [_finding("warning", "findings", NOT_ALL, "more has findings than is listed")]
     return found
-
-
-def of_node(view: NodeView, gpunode: GpuNode | None) -> Sequence[Row]:
-    """Return the findings of a node without those of its cards."""
-    return tuple(_of_node(view, gpunode))
-
-
-def of_cards(view: NodeView) -> Sequence[Row]:
-    """Return the findings of a node's cards."""
-    return tuple(_of_cards(view))
 
 
 def is_sound(pod: WatchedPod, view: NodeView | None) -> bool:
@@ -114,7 +104,8 @@ def _of_pods(
             yield pod.namespace, _of_pod(pod, snapshot, refused)
 
 
-def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
+def of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
+    """Yield the findings of a node without those of its cards."""
     if view.blocked is not None:
         yield _finding("error", view.name, str(view.blocked), reasons.WORDS[view.blocked], view.silent_since)
     if (closed := view.marks.closed) is not None:
@@ -126,7 +117,8 @@ def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
             yield _finding(severity, view.name, problem.reason, problem.message, problem.since)
 
 
-def _of_cards(view: NodeView) -> Iterator[Row]:
+def of_cards(view: NodeView) -> Iterator[Row]:
+    """Yield the findings of a node's cards."""
     for state in view.state.cards:
         about = f"{view.name} card {state.card.index} ({state.card.uuid})"
         if state.card.counts_on:

@@ -84,7 +84,7 @@ class SummaryParts:
 
 def _of_node(view: NodeView, gpunode: GpuNode | None, snapshot: ClusterSnapshot) -> NodePart:
     figures = nodes.row(view, snapshot, (*SUMMED, "usable"))
-    return NodePart(figures, findings.of_node(view, gpunode), findings.of_cards(view))
+    return NodePart(figures, tuple(findings.of_node(view, gpunode)), tuple(findings.of_cards(view)))
 
 
 def _of_pod(pod: WatchedPod, view: NodeView | None) -> PodPart:

@@ -28,7 +28,10 @@ class SentObjects(Generic[K, V]):
         return tuple(self._sent)
 
     def pieces(self, keys: Iterable[K], now: Callable[[K], V | None]) -> Iterator[Piece]:
-        """Yield what has changed of the objects with these keys; `now` returns one as it is, None where it is gone."""
+        """Yield pieces with those of the named objects that have changed.
+
+        `now` returns an object in its present state, or None if it no longer exists.
+        """
         changed: dict[K, V] = {}
         gone: list[K] = []
         for key in keys:

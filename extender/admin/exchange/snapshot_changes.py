@@ -26,8 +26,8 @@ from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
-NODES_PER_LOOK: Final = 8  # at the clock; the pieces of so many take half a millisecond
-PODS_PER_LOOK: Final = 500  # of which few have changed
+NODES_PER_LOOK: Final = 8  # between two looks at the clock: the pieces of 8 nodes take half a millisecond
+PODS_PER_LOOK: Final = 500  # likewise: few of them have changed
 NOTHING_READ: Final = -1  # of a journal: before its first change
 
 

@@ -45,8 +45,7 @@ def _summary(snapshot: ClusterSnapshot, sees: Sees, parts: ClusterParts) -> byte
     nodes, pods = [part.figures for part in parts.nodes], Counter[str]()
     for (namespace, status), count in parts.counted.items():
         pods[status] += count if sees(namespace) else 0
-    of_nodes = [*chain.from_iterable(part.of_node for part in parts.nodes)]
-    of_nodes += chain.from_iterable(part.of_cards for part in parts.nodes)
+    of_nodes = chain((part.of_node for part in parts.nodes), (part.of_cards for part in parts.nodes))
     body: dict[str, Any] = {
         "version": vgpu.__version__,
         "nodes": len(nodes),
@@ -54,7 +53,7 @@ def _summary(snapshot: ClusterSnapshot, sees: Sees, parts: ClusterParts) -> byte
         **{name: sum(node[name] for node in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_bound,
-        "findings": findings.of(snapshot, sees, of_nodes, parts.unsound),
+        "findings": findings.of(snapshot, sees, chain.from_iterable(of_nodes), parts.unsound),
         "staleSince": snapshot.stale_since,
     }
     return msgspec.json.encode(body)

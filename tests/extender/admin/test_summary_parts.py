@@ -1,4 +1,4 @@
-"""A summary that is added up from kept parts is the one that is made of everything, whatever has changed."""
+"""After any changes, a summary that is added up from kept parts equals one that is computed from all objects."""
 
 import asyncio
 

@@ -3,18 +3,17 @@
 A fault ends the contexts of all processes of a group on a card. Which process faulted is not known.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 from vgpu.domain import names
-from vgpu.domain.errors import StateUnusable
 from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
-from vgpu.node.space.directories import SpaceDirectories
+from vgpu.node.space import directories
 from vgpu.pacing import turns
 
 TOLD_S: Final = 120.0  # for which a fault is reported: the extender posts an Event of it once
@@ -24,32 +23,26 @@ Faulted = frozenset[tuple[PodUid, CardUuid]]
 
 def faulted(state: Path, allocations: Iterable[Allocation], now: float) -> Faulted:
     """Return the members of groups whose server has faulted lately; `now` is in seconds since 1970. Raises OSError."""
-    try:
-        directories = SpaceDirectories(state / "space")
-    except StateUnusable:
-        return frozenset()  # no group was ever served
+    groups = directories.below_state(state)
+    lately = [of for of, at in groups.faults().items() if now - at < TOLD_S] if groups else []
+    if groups is None or not lately:
+        return frozenset()
     holders = {allocation.id: allocation.holder for allocation in allocations}
-    lately = [of for of, at in directories.faults().items() if now - at < TOLD_S]
-    members = ((holders.get(member), of.card) for of in lately for member in directories.members(of))
+    members = ((holders.get(member), of.card) for of in lately for member in groups.members(of))
     return frozenset((holder.uid, card) for holder, card in members if holder is not None)
 
 
-def reports(
-    found: Faulted, pods: Iterable[BoundPod], most: int, index: Callable[[CardUuid], str] = str
-) -> list[JsonObject]:
-    """Return one entry for each pod, in the order of the pods; `index` returns what people call a card.
-
-    Of more than `most`, namespaces take turns.
-    """
+def reports(found: Faulted, pods: Iterable[BoundPod], most: int) -> list[JsonObject]:
+    """Return one entry for each pod, in the order of the pods. Of more than `most`, namespaces take turns."""
     cards: dict[PodUid, list[CardUuid]] = {}
     for uid, card in sorted(found):
         cards.setdefault(uid, []).append(card)
     hit = [pod for pod in pods if pod.space is not None and pod.uid in cards and not pod.is_terminal]
     told = turns.taken(hit, lambda pod: pod.namespace, most)
-    return [_report(pod, [index(card) for card in cards[pod.uid]]) for pod in told]
+    return [_report(pod, cards[pod.uid]) for pod in told]
 
 
-def _report(pod: BoundPod, cards: Collection[str]) -> JsonObject:
+def _report(pod: BoundPod, cards: Collection[CardUuid]) -> JsonObject:
     text = (
         f"the MPS server of the pod's group {pod.space.group if pod.space else ''} on card {', '.join(cards)} has "
         "faulted, because of a process of the group: the programs of all of its pods there have lost their contexts"

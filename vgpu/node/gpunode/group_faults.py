@@ -3,15 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode import fault_reports
-
-if TYPE_CHECKING:
-    from vgpu.node.gpunode.fault_reports import Faulted
 
 PERIOD_S: Final = 1.0
 
@@ -30,7 +27,7 @@ class GroupFaults:
         self.on_change: Callable[[], None] = lambda: None
         self._state, self._wall_clock = state, wall_clock
         self._allocations, self._pods = allocations, pods
-        self._found: Faulted = frozenset()
+        self._found: fault_reports.Faulted = frozenset()
 
     async def run(self) -> NoReturn:
         """Look every second until cancelled. Raises OSError."""
@@ -40,11 +37,9 @@ class GroupFaults:
 
     def look(self) -> None:
         """Look once. Raises OSError."""
-        before, self._found = (
-            self._found,
-            fault_reports.faulted(self._state, self._allocations(), self._wall_clock()),
-        )
-        if self._found != before:
+        found = fault_reports.faulted(self._state, self._allocations(), self._wall_clock())
+        is_changed, self._found = found != self._found, found
+        if is_changed:
             self.on_change()
 
     def reports(self, most: int) -> list[JsonObject]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from vgpu.adapters import mps
 from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
-from vgpu.domain.errors import StateUnusable
 from vgpu.domain.identifiers import KubeletPodUid, Namespace
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
-from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
+from vgpu.node.space import directories
+from vgpu.node.space.directories import GroupOnCard
 
 
 class GroupServers:
@@ -30,20 +30,14 @@ class GroupServers:
         """
         if process.command[:COMMAND_LENGTH] != mps.SERVER[:COMMAND_LENGTH] or not self._is_trusted(process, pods):
             return None
-        directories, found = self._directories(), mps.process(pid, self._proc)
-        return directories.of_pipe(found.pipe) if directories and found and found.is_server else None
+        groups, found = directories.below_state(self._state), mps.process(pid, self._proc)
+        return groups.of_pipe(found.pipe) if groups and found and found.is_server else None
 
     def members(self, of: GroupOnCard) -> frozenset[str]:
         """Return the allocations that are members of a group. Raises OSError."""
-        directories = self._directories()
-        return directories.members(of) if directories else frozenset()
+        groups = directories.below_state(self._state)
+        return groups.members(of) if groups else frozenset()
 
     def _is_trusted(self, process: HostProcess, pods: Mapping[KubeletPodUid, BoundPod]) -> bool:
         owners = [pods.get(owner.pod) for owner in cgroup_path.owners_of(process.cgroups)]
         return all(pod is not None and pod.namespace == self._namespace for pod in owners)
-
-    def _directories(self) -> SpaceDirectories | None:
-        try:
-            return SpaceDirectories(self._state / "space")
-        except StateUnusable:
-            return None  # no group was ever served

@@ -169,3 +169,11 @@ def _listed(folder: Path) -> Iterator[GroupOnCard]:
     for path in folder.glob("*/*"):
         with contextlib.suppress(ValueError):
             yield GroupOnCard(CardUuid(path.parent.name), path.name)
+
+
+def below_state(state: Path) -> SpaceDirectories | None:
+    """Return the directories below a state directory; None where a socket's path would not fit: no group is served."""
+    try:
+        return SpaceDirectories(state / "space")
+    except StateUnusable:
+        return None

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
-from vgpu.domain.errors import StateUnusable
 from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.space import directories
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 
 READY_S: Final = 10.0  # within the kubelet's 30 s for PreStartContainer, which it then calls again
@@ -35,23 +35,18 @@ class GroupMembership:
         The allocation stays a member then, so that the next call finds the daemon. Raises OSError, and StateUnusable
         where the state directory's path is too long for sockets.
         """
-        directories = self._directories()
-        directories.add_member(of, allocation)
+        groups = SpaceDirectories(self._files.state / "space")
+        groups.add_member(of, allocation)
         until = self._clock() + READY_S
-        while not directories.is_ready(of):
+        while not groups.is_ready(of):
             if self._clock() >= until:
                 return False
             await self._sleep(_LOOK_S)
-        self._files.lead_space_to(allocation, directories.pipe(of))
+        self._files.lead_space_to(allocation, groups.pipe(of))
         return True
 
     def keep(self, allocations: Collection[str]) -> None:
         """Let only these allocations be members: the others are gone. Raises OSError."""
-        try:
-            directories = self._directories()
-        except StateUnusable:
-            return  # nothing has ever joined
-        directories.keep_members(allocations)
-
-    def _directories(self) -> SpaceDirectories:
-        return SpaceDirectories(self._files.state / "space")
+        groups = directories.below_state(self._files.state)
+        if groups is not None:  # else nothing has ever joined
+            groups.keep_members(allocations)

@@ -5,18 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from vgpu.domain.errors import StateUnusable
-from vgpu.node.space.directories import SpaceDirectories
+from vgpu.node.space import directories
 
 PERIOD_S: Final = 1.0
 
 
 def is_supervised(state: Path, now: float) -> bool:
     """Whether a supervisor runs that uses this state directory; `now` is in seconds since 1970. Raises OSError."""
-    try:
-        return SpaceDirectories(state / "space").is_supervised(now)
-    except StateUnusable:
-        return False  # no path of a socket would fit
+    found = directories.below_state(state)
+    return found is not None and found.is_supervised(now)
 
 
 async def watch(state: Path, wall_clock: Callable[[], float], report: Callable[[bool], None]) -> NoReturn:

@@ -60,7 +60,7 @@ static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
 }
 
 static void learn(struct gate *gate, uint64_t key, uint64_t ns) {
-    if (gate->request.is_linked)
+    if (turn_request_is_linked(&gate->request))
         estimates_learn_linked(&gate->estimates, key, ns);
     else
         estimates_learn(&gate->estimates, key, ns);
@@ -146,7 +146,7 @@ static bool is_drained(struct gate *gate) {
 
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     gate->turn.early.is_beside = arbiter_link_is_contended(&gate->request.link);
-    uint64_t since = clock_now(), slack = gate->request.is_linked ? LINKED_SLACK : 0;
+    uint64_t since = clock_now(), slack = turn_request_is_linked(&gate->request) ? LINKED_SLACK : 0;
     uint64_t due_at = turn_drain_due_at(&gate->turn, since) + slack;
     bool is_given_back = !turn_request_is_arbitrated(&gate->request);
     unsigned charges = 0;

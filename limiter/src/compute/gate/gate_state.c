@@ -7,9 +7,7 @@
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "process/fork.h"
-
-/* How much later than expected work is late. */
-#define LATE_AFTER (200 * NS_PER_US)
+#include "region/linked_cards.h"
 
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 static bool is_used;              /* atomic */
@@ -80,7 +78,7 @@ bool gate_is_work_on(unsigned index) { return works(gate_at((int)index), clock_n
 bool gate_is_late(unsigned index) {
     const struct gate *gate = gate_at((int)index);
     uint64_t now = clock_now(), until = gate ? __atomic_load_n(&gate->works_until, __ATOMIC_RELAXED) : 0;
-    return until > now && until - now < GATE_WORK_TIMEOUT - LATE_AFTER;
+    return until > now && until - now < GATE_WORK_TIMEOUT - LINKED_LATE_AFTER;
 }
 
 struct gate *gate_of_current_context(void) {

@@ -13,9 +13,6 @@
 #define SERVED  (UINT32_C(1) << 31)
 #define AWAITED (UINT32_C(1) << 30)
 
-/* How much later than expected work is late. */
-#define LATE_AFTER (200 * NS_PER_US)
-
 unsigned linked_turn_number(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
 
 static uint32_t load(const uint32_t *field) { return __atomic_load_n(field, __ATOMIC_RELAXED); }
@@ -45,11 +42,18 @@ static bool is_linked(uint32_t cards, unsigned own, unsigned other) {
     return other != own && (cards >> other & 1) != 0 && (back >> own & 1) != 0;
 }
 
+/* The first card from number `from` on that is linked with `own`, one of `cards`; REGION_CARDS = none is. */
+static unsigned next_linked(uint32_t cards, unsigned own, unsigned from) {
+    if (!cards) return REGION_CARDS;
+    while (from < REGION_CARDS && !is_linked(cards, own, from)) from++;
+    return from;
+}
+
 struct linked_view linked_turn_look(const struct region_card *card) {
     struct linked_view view = {.cards = load(&row_of(card)->linked)};
-    for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
-        if (is_linked(view.cards, linked_turn_number(card), other))
-            view.others[view.count++].share = container_share(container_region()->cards[other].uuid);
+    unsigned own = linked_turn_number(card), other = 0;
+    for (; (other = next_linked(view.cards, own, other)) < REGION_CARDS; other++)
+        view.others[view.count++].share = container_share(container_region()->cards[other].uuid);
     return view;
 }
 
@@ -64,12 +68,9 @@ static struct linked_card read_card(unsigned card, unsigned share, uint64_t now)
 }
 
 void linked_turn_read(struct linked_view *view, const struct region_card *card, uint64_t now) {
-    unsigned own = linked_turn_number(card), count = 0;
-    for (unsigned other = 0; view->cards && other < REGION_CARDS; other++)
-        if (count < view->count && is_linked(view->cards, own, other)) {
-            view->others[count] = read_card(other, view->others[count].share, now);
-            count++;
-        }
+    unsigned own = linked_turn_number(card), other = 0, count = 0;
+    for (; count < view->count && (other = next_linked(view->cards, own, other)) < REGION_CARDS; other++, count++)
+        view->others[count] = read_card(other, view->others[count].share, now);
     view->count = count;
 }
 
@@ -96,9 +97,9 @@ enum linked_verdict linked_turn_judge(const struct region_card *card, struct lin
                                       bool is_in_batch, uint64_t now) {
     struct region_activity *row = row_of(card);
     struct linked_view view = {.cards = load(&row->linked)};
-    unsigned own = linked_turn_number(card);
-    for (unsigned other = 0; view.cards && other < REGION_CARDS; other++)
-        if (is_linked(view.cards, own, other)) view.others[view.count++] = read_window(other, now);
+    unsigned own = linked_turn_number(card), other = 0;
+    for (; (other = next_linked(view.cards, own, other)) < REGION_CARDS; other++)
+        view.others[view.count++] = read_window(other, now);
     struct linked_card self = {
         .window = load(&row->window), .used = use.ns, .batches = use.batches, .is_in_batch = is_in_batch};
     if (!fits) __atomic_fetch_or(&row->window_state, SERVED, __ATOMIC_RELAXED);
@@ -126,14 +127,14 @@ static bool is_awaited(unsigned card, bool is_late, uint64_t now) {
     const struct region_card *row = &container_region()->cards[card];
     uint64_t until = __atomic_load_n(&row->busy_until, __ATOMIC_RELAXED);
     bool is_any = row->holder != 0 && (load(&container_region()->activity[card].window_state) & AWAITED) != 0;
-    return is_any && (!is_late || now + ARBITRATION_BUSY_GRACE_NS > until + LATE_AFTER);
+    return is_any && (!is_late || now + ARBITRATION_BUSY_GRACE_NS > until + LINKED_LATE_AFTER);
 }
 
 bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, uint64_t now) {
     uint32_t cards = load(&row_of(card)->linked);
-    unsigned own = linked_turn_number(card);
-    for (unsigned other = 0; cards && other < REGION_CARDS; other++)
-        if (is_linked(cards, own, other) && is_awaited(other, is_late, now)) return true;
+    unsigned own = linked_turn_number(card), other = 0;
+    for (; (other = next_linked(cards, own, other)) < REGION_CARDS; other++)
+        if (is_awaited(other, is_late, now)) return true;
     return false;
 }
 

@@ -89,10 +89,11 @@ static uint64_t take_with_others(struct turn_request *request, struct linked_vie
     return wait;
 }
 
-static void set_linked(struct turn_request *request, bool is_linked) {
-    request->is_linked = is_linked;
-    __atomic_store_n(&request->linked_card, is_linked ? request->card : NULL, __ATOMIC_RELAXED);
+static const struct region_card *linked_card(const struct turn_request *request) {
+    return __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
 }
+
+bool turn_request_is_linked(const struct turn_request *request) { return linked_card(request) != NULL; }
 
 /* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
  * the next attempt. */
@@ -102,14 +103,15 @@ static uint64_t take_from_bucket(struct turn_request *request, enum contention c
     if (may_be_linked) view = linked_turn_look(request->card);
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (region) resolve_row(request);
-    set_linked(request, region && request->card && view.cards != 0);
+    bool is_linked = region && request->card && view.cards != 0;
+    __atomic_store_n(&request->linked_card, is_linked ? request->card : NULL, __ATOMIC_RELAXED);
     if (!region || !request->card || request->share >= FULL_CORES) return 0;
     uint64_t now = clock_now();
     if (may_be_linked)
         linked_turn_refresh(request->card);
     else
         linked_turn_stay_apart(request->card);
-    if (request->is_linked) return take_with_others(request, &view, now);
+    if (is_linked) return take_with_others(request, &view, now);
     return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, now);
 }
 
@@ -151,7 +153,7 @@ static bool goes_for_others(struct turn_request *request, const struct early_req
 
 static bool goes_early(struct turn_request *request, struct early_request *early, uint64_t since) {
     if (!early) return false;
-    if (request->is_linked) return goes_for_others(request, early, since);
+    if (turn_request_is_linked(request)) return goes_for_others(request, early, since);
     if (clock_now() < since + EARLY_AFTER || !early->is_work_elsewhere(early->gate)) return false;
     early->loan = borrow_without_turn(request, early->need);
     return early->loan != 0;
@@ -160,7 +162,7 @@ static bool goes_early(struct turn_request *request, struct early_request *early
 static uint64_t retry_in(const struct turn_request *request, const struct early_request *early, uint64_t since,
                          uint64_t wait) {
     bool is_work_elsewhere = early && early->is_work_elsewhere(early->gate);
-    if (request->is_linked) return min_u64(wait, is_work_elsewhere ? LATE_RETRY : LINKED_RETRY);
+    if (turn_request_is_linked(request)) return min_u64(wait, is_work_elsewhere ? LATE_RETRY : LINKED_RETRY);
     if (!is_work_elsewhere) return wait;
     uint64_t due = since + EARLY_AFTER;
     return min_u64(wait, max_u64(EARLY_RETRY, saturating_sub(due, clock_now())));
@@ -286,7 +288,7 @@ enum linked_verdict turn_request_judge_linked(const struct turn_request *request
 }
 
 void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now) {
-    if (!request->is_linked) return;
+    if (!turn_request_is_linked(request)) return;
     if (!is_in_batch(request, now)) request->batches++;
     launch_batch_note(linked_turn_number(request->card), now);
     struct linked_use use = {.ns = used, .batches = request->batches};
@@ -298,7 +300,7 @@ void turn_request_extend(struct turn_request *request, uint64_t until) {
 }
 
 void turn_request_note_linked_wait(const struct turn_request *request, bool is_begun) {
-    const struct region_card *card = __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
+    const struct region_card *card = linked_card(request);
     if (card) linked_turn_note_awaited(card, is_begun);
 }
 

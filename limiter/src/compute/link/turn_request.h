@@ -19,8 +19,8 @@ struct turn_request {
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share; /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
-    bool is_linked; /* the card opens and closes with other ones (linked_turn.h), as of the turn's beginning */
-    const struct region_card *linked_card; /* atomic; `card` if it is linked, for threads that wait for its work */
+    const struct region_card *linked_card; /* atomic; `card` if it opens and closes with other ones (linked_turn.h), as
+                                              of the turn's beginning; NULL: alone */
     bool is_in_window;                     /* the turn is a window of linked cards */
     uint32_t batches;                      /* that were admitted in it */
     bool has_one_launch;                   /* the turn is for one launch, which another linked card waits for */
@@ -82,6 +82,9 @@ enum linked_verdict turn_request_judge_linked(const struct turn_request *request
 
 /* That thread's launch was admitted, by this verdict; with it the turn has `used` ns. Takes no lock. */
 void turn_request_note_linked(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now);
+
+/* Whether the card opens and closes with other ones (linked_turn.h), as of the turn's beginning. */
+bool turn_request_is_linked(const struct turn_request *request);
 
 /* A thread begins to wait for the work of the turn, or has waited for it, which other linked cards may want to know.
  * Takes no lock. */

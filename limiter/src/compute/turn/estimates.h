@@ -43,9 +43,9 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
  * may contain slices or the loading of the kernel too, learns from it. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
-/* Adds a sample of a card that is linked to others: the launch may be one of a collective, which spins until those of
- * other cards have begun. The least time is the one that it works: a sample of less than half of the estimate takes its
- * place, and one that is longer by more than half counts as an eighth longer. */
+/* Adds a sample of a card that is linked to others. The launch may belong to a collective, whose kernel spins until the
+ * kernels of the other cards have begun, so its shortest time is the one without spinning. A sample of less than half
+ * of the estimate replaces the estimate. A sample that is longer by more than half counts as an eighth longer. */
 void estimates_learn_linked(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Whether a launch that took `ns` may have waited for later launches of its program, which were admitted `waited` ns
