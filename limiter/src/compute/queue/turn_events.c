@@ -1,9 +1,13 @@
 #include "compute/queue/turn_events.h"
 
 #include "common/arithmetic.h"
+#include "common/clock.h"
 #include "compute/queue/queue_page.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+
+/* The longest time of the host's that is taken out of a turn. The host may be interrupted when the card has begun. */
+#define FIRST_LAUNCH_MAX (50 * NS_PER_US)
 
 static const void *this_thread(void) {
     static __thread char here;
@@ -93,6 +97,14 @@ static void record_sample_begin(struct context_events *context_events, CUstream 
     context_events->has_sample_begin = !is_first && record(&context_events->sample_begin, stream);
 }
 
+/* An idle card passes `begin` at once, and then waits for the host to launch. */
+static void record_begin(struct context_events *context_events, CUstream stream) {
+    bool is_idle = REAL(cuStreamQuery)(stream) == CUDA_SUCCESS;
+    record(&context_events->begin, stream);
+    context_events->first_ns = 0;
+    context_events->first_at = is_idle ? clock_now() : 0;
+}
+
 /* The event is created here, where the context of the launch is current; at the turn's end another one may be. */
 static void record_before(const struct launch_slot *slot) {
     CUevent event = NULL;
@@ -103,7 +115,7 @@ static void record_before(const struct launch_slot *slot) {
     if (slot->marks) queue_page_mark(slot->context, slot->end->stream, slot->gate, slot->segment);
     if (slot->sample_begin) record(slot->sample_begin, slot->end->stream);
     if (slot->is_sampled) record_sample_begin(slot->context_events, slot->end->stream, slot->is_first);
-    if (slot->is_first) record(&slot->context_events->begin, slot->end->stream);
+    if (slot->is_first) record_begin(slot->context_events, slot->end->stream);
     if (slot->creates_event && REAL(cuEventCreate)(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
         __atomic_store_n(&slot->end->event, event, __ATOMIC_RELEASE);
 }
@@ -143,8 +155,14 @@ static void record_after(const struct launch_slot *slot) {
     if (!is_end_recorded && !is_per_thread(slot->end->stream)) set_unrecorded(slot->end, true);
 }
 
+static void note_first_launch(struct context_events *context_events) {
+    uint64_t passed = context_events->first_at ? clock_now() - context_events->first_at : 0;
+    context_events->first_ns = min_u64(passed, FIRST_LAUNCH_MAX);
+}
+
 void turn_events_after_launch(const struct launch_slot *slot) {
     if (!slot->context_events) return;
+    if (slot->is_first) note_first_launch(slot->context_events);
     if (slot->is_sampled || slot->probe_out || slot->sample_end_after || is_end_recorded_at_once(slot))
         CAPTURE_ALLOWS(record_after(slot));
     else
@@ -251,7 +269,7 @@ static uint64_t length_of_context(const struct context_events *context_events, b
     for (unsigned i = 0; i < context_events->count; i++)
         if (context_events->events[i].is_recorded)
             length = max_u64(length, between(context_events->begin, context_events->events[i].event));
-    return length;
+    return max_u64(length / 2, saturating_sub(length, context_events->first_ns));
 }
 
 uint64_t turn_events_ends_ns(const struct turn_events *events, bool with_sample) {

@@ -33,6 +33,8 @@ struct stream_event {
 struct context_events {
     CUcontext context;     /* NULL: the entry is free */
     CUevent begin;         /* before the first launch of the turn */
+    uint64_t first_at;     /* when `begin` had been recorded; 0 = its stream had work, so the launch was not awaited */
+    uint64_t first_ns;     /* how long the host then took until the first launch was with the card */
     CUevent sample_begin;  /* before the sampled launch, if that is not the first launch */
     CUevent sample_end;    /* after the sampled launch */
     bool has_sample_begin; /* `sample_begin` was recorded; otherwise the sample begins at `begin` */
