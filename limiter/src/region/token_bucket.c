@@ -28,12 +28,16 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most) {
     return value > most ? most : value;
 }
 
-/* Does not cap the tokens: the use of an open turn is charged at its end, so until then tokens may exceed the cap. */
-static void refill(struct region_card *card, unsigned share, uint64_t now) {
+int64_t token_bucket_tokens(const struct region_card *card, unsigned share, uint64_t now) {
     bool is_known = card->refilled_at != 0 && card->refilled_at <= now;
     uint64_t since = is_known ? now - card->refilled_at : 0;
     if (since > REFILL_TIME_MAX) since = REFILL_TIME_MAX;
-    card->tokens = clamp(card->tokens, -DEBT_MAX, DEBT_MAX) + (int64_t)(since * share / FULL_SHARE);
+    return clamp(card->tokens, -DEBT_MAX, DEBT_MAX) + (int64_t)(since * share / FULL_SHARE);
+}
+
+/* Does not cap the tokens: the use of an open turn is charged at its end, so until then tokens may exceed the cap. */
+static void refill(struct region_card *card, unsigned share, uint64_t now) {
+    card->tokens = token_bucket_tokens(card, share, now);
     card->refilled_at = now;
 }
 
@@ -122,12 +126,6 @@ uint64_t token_bucket_take_linked(struct region_card *card, uint32_t process, ui
                                   uint64_t wait, uint64_t now) {
     draw_ticket(card, ticket);
     return take(card, process, ticket, max_u64(wait, time_to_free(card, process, share, now)), now);
-}
-
-int64_t token_bucket_tokens(const struct region_card *card, unsigned share, uint64_t now) {
-    struct region_card at = *card;
-    refill(&at, share, now);
-    return at.tokens;
 }
 
 void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now) {
