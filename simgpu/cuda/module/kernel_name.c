@@ -13,6 +13,7 @@
 #define HEAP_PREFIX "heap"
 #define LOOP_PREFIX "loop"
 #define LAZY_PREFIX "lazy"
+#define LATE_PREFIX "late"
 #define SPIN_PREFIX "await"
 #define FILL_PREFIX "fill"
 #define TOGETHER    "collective"
@@ -34,6 +35,11 @@ uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAU
 
 uint64_t kernel_loading_ns(const char *name) {
     return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? LOADING_NS : 0;
+}
+
+uint64_t kernel_launching_ns(const char *name) {
+    bool is_named = strncmp(name, LATE_PREFIX, sizeof LATE_PREFIX - 1) == 0;
+    return is_named ? strtoull(name + sizeof LATE_PREFIX - 1, NULL, 10) * 1000 : 0;
 }
 
 bool kernel_spins(const char *name) { return strncmp(name, SPIN_PREFIX, sizeof SPIN_PREFIX - 1) == 0; }

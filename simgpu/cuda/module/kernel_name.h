@@ -13,6 +13,9 @@ uint64_t kernel_duration_ns(const char *name);
 /* ns of more work in the first launch, for which the driver loads the kernel: 2 ms of one whose name begins with
  * "lazy", as measured (0.6 to 3 ms); 0 for other kernels. */
 uint64_t kernel_loading_ns(const char *name);
+/* ns for which each launch stays in the driver before the card has it: the number of microseconds behind "late" at the
+ * start of the name, "late40_250" for 40 us; 0 without it. */
+uint64_t kernel_launching_ns(const char *name);
 /* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;
  * 0 without it. */
 uint64_t kernel_local_bytes(const char *name);

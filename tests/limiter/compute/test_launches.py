@@ -4,7 +4,9 @@ A share must not be exceeded and must be roughly reached, because the machine ma
 tests the exact arithmetic, `benchmarks.limiter_compute` the shares of a real card.
 """
 
+import itertools
 import signal
+import statistics
 import time
 from collections.abc import Callable
 
@@ -47,6 +49,25 @@ def test_every_kind_of_stream_is_limited(make_container: Make, kind: str, suffix
     session = start(make_container(LIMIT, 30))
     stream = session(kind)
     assert session(f"launches.feed(500, {SECONDS}, {stream}, {suffix!r})") <= 0.3 + ALLOWANCE
+
+
+@pytest.mark.parametrize(
+    ("late", "us"), [("", 200), ("late40_", 200), ("late200_", 350)], ids=["at once", "40 us", "200 us"]
+)
+def test_the_time_that_a_turns_first_launch_takes_in_the_host_is_not_charged(
+    make_container: Make, late: str, us: int
+) -> None:
+    """Up to 50 us of it: the host may have been interrupted while the card worked."""
+    container = make_container(LIMIT, 1)  # a turn has one kernel
+    session = start(container)
+    session(f"globals().update(of_turn=launches.kernels.load('{late}200'))")
+    session("launches.feed(500, 0.2)")  # uses what an idle container has saved
+    charged = [container.region().cards[0].gpu_ns]
+    for _ in range(30):
+        session("launches.launch(of_turn), launches.cuda.cuCtxSynchronize()")
+        charged.append(container.region().cards[0].gpu_ns)
+    costs = [after - before for before, after in itertools.pairwise(charged)]
+    assert abs(statistics.median(costs) / 1000 - us) <= 15
 
 
 def test_threads_share_their_process_s_turn(make_container: Make) -> None:
