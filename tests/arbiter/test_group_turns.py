@@ -20,6 +20,8 @@ from tests.arbiter.simulation import (
     demand,
 )
 
+FROM_GROUP = HANDOVER + MS // 4  # from a group to another tenant, as measured
+
 
 def group_demand(cores: int, priority: int = 0) -> Demand:
     """What a group asks whose members' cores come to this."""
@@ -53,7 +55,7 @@ class SharedCard(World):
     def launch(self, process: Process, ns: int) -> int:
         """Queues a kernel behind the process's own, and behind all of other tenants; `used` counts the card's time."""
         if not process.tenant.demand.is_group or self.last is None or self.last.tenant is not process.tenant:
-            begin = max(self.now, self.free_at + (HANDOVER if self.last not in (None, process) else 0))
+            begin = max(self.now, self.free_at + self.handover_to(process))
         else:
             begin = max(self.now, self.ends.get(process, 0), self.began)
         if self.last is None or self.last.tenant is not process.tenant:
@@ -64,6 +66,12 @@ class SharedCard(World):
         self.free_at = max(self.free_at, begin + ns)
         self.last = process
         return begin + ns
+
+    def handover_to(self, process: Process) -> int:
+        """How long the card takes to change to it."""
+        if self.last is None or self.last is process:
+            return 0
+        return FROM_GROUP if self.last.tenant.demand.is_group else HANDOVER
 
     def publish_pages(self) -> None:
         """Publishes, after it was checked that one tenant at most has a turn."""

@@ -23,6 +23,7 @@ from tests.arbiter.simulation import (
     Process,
     Tenant,
     Waiting,
+    WaitingForEach,
     Watching,
     World,
     demand,
@@ -117,6 +118,22 @@ class Watched(Process):
         if self.spent == 0:
             self.budgets.append(self.page.budget_ns)
         super().launch()
+
+
+@pytest.mark.parametrize("kind", [Process, WaitingForEach])
+def test_turns_of_programs_with_little_in_flight_are_as_long_as_others(
+    make_world: MakeWorld, kind: type[Process]
+) -> None:
+    """They are asked back later: by as much earlier than they are to end as is usually in flight."""
+    world = make_world()
+    Process(world, world.tenant(demand(50, "burst")), 50 * US)
+    fixed = kind(world, world.tenant(demand(30)), 50 * US)
+    world.run(2 * SECOND)
+    turns = set()
+    for _ in range(10_000):
+        world.run(100 * US)
+        turns.add(fixed.page.turn)
+    assert 25 <= len(turns - {0}) <= 40  # each of about 10 ms, for 30 percent of a second
 
 
 def test_one_long_step_does_not_make_one_long_turn(make_world: MakeWorld) -> None:

@@ -53,14 +53,21 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
     schedule->charged_until = now;
 }
 
-/* A turn that needs no budget goes on until the arbiter asks it back. That is then done earlier by the depth, so that
- * the work in flight ends within the turn's time. */
+/* A turn without a budget goes on until the arbiter asks it back. That is done so much earlier that the work in flight
+ * ends within the turn's time: by the depth, or by what is known of the tenant. Little of a host-bound program is ever
+ * in flight, and turns that were shorter by the depth would cost its neighbour three handovers instead of one. */
+static uint64_t ask_back_at(const struct schedule *schedule) {
+    const struct current_turn *turn = &schedule->turn;
+    uint64_t in_flight = min_u64(turn->depth, schedule->tenants[turn->tenant].asked_back_ns);
+    return turn->began_at + turn->budget - in_flight;
+}
+
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
     turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
                                        next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
-    turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : turn->depth);
+    turn->yield_at = is_bounded ? turn->began_at + turn->budget : ask_back_at(schedule);
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, turn->depth);
 }
 
@@ -70,7 +77,7 @@ static void publish_to_group(struct schedule *schedule, uint64_t now) {
     turn->end_by = 0;
     turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
                                        next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
-    turn->yield_at = turn->began_at + turn->budget - turn->depth;
+    turn->yield_at = ask_back_at(schedule);
     group_turn_give(schedule, turn->client);
     group_turn_give_waiting(schedule);
 }
@@ -81,12 +88,20 @@ static bool has_right_to_finish(const struct tenant *tenant) {
     return tenant->demand.guarantee && (tenant->credit_ns > 0 || tenant->demand.policy == POLICY_BURST);
 }
 
+static void charge_group_handover(struct schedule *schedule, int32_t next) {
+    if (!clients_is_connected(schedule, schedule->last_client)) return;
+    int32_t last = schedule->clients[schedule->last_client].tenant;
+    if (last != next && schedule->tenants[last].demand.is_group)
+        tenant_charge_group_handover(&schedule->tenants[last], &schedule->tenants[next]);
+}
+
 void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t end_by, uint64_t now) {
     int32_t tenant_index = schedule->clients[client].tenant;
     struct tenant *tenant = &schedule->tenants[tenant_index];
     current_turn_account(schedule, now);
     if (schedule->preempting_tenant == tenant_index)
         tenant_charge_handovers(&schedule->tenants[schedule->preempted_tenant], tenant);
+    charge_group_handover(schedule, tenant_index);
     schedule->preempting_tenant = SCHEDULE_NONE;
     schedule->turn = (struct current_turn){.number = clients_new_turn_number(schedule),
                                            .tenant = tenant_index,
@@ -137,7 +152,7 @@ uint64_t current_turn_deadline(const struct schedule *schedule) {
 /* The work that is in flight at this moment is no overrun. */
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    turn->is_asked_to_yield = true;
+    turn->asked_back_at = now;
     turn->check_idle_at = min_u64(turn->check_idle_at, now + CURRENT_TURN_CHECK_MIN);
     turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
     if (group_turn_is_current(schedule)) {
@@ -182,7 +197,7 @@ static void learn_uncontested(struct tenant *tenant, const struct current_turn *
 static void learn_turn_length(struct tenant *tenant, const struct current_turn *turn, uint64_t ended,
                               uint64_t idle_since) {
     bool is_contested = turn->contested_since && (!turn->done_at || turn->contested_since < turn->done_at);
-    bool has_ended_by_itself = !(turn->is_asked_to_yield || turn->end_by) || idle_since < ended;
+    bool has_ended_by_itself = !(turn->asked_back_at || turn->end_by) || idle_since < ended;
     if (!is_contested)
         learn_uncontested(tenant, turn, ended);
     else if (has_ended_by_itself)
@@ -193,12 +208,12 @@ static void learn_turn_length(struct tenant *tenant, const struct current_turn *
 
 /* A turn that was asked back may have gone on for long before, now and then with work. */
 static bool was_used_up(const struct current_turn *turn, uint64_t ended) {
-    uint64_t since = turn->is_asked_to_yield ? turn->contested_since : turn->began_at;
+    uint64_t since = turn->asked_back_at ? turn->contested_since : turn->began_at;
     return turn->done_at && busy_since(since, ended) >= turn->budget;
 }
 
 static bool has_ended_idle(const struct current_turn *turn, uint64_t ended, uint64_t idle_since) {
-    bool was_short = turn->done_at && !turn->is_asked_to_yield && busy_since(turn->began_at, ended) < TENANT_SHORT_TURN;
+    bool was_short = turn->done_at && !turn->asked_back_at && busy_since(turn->began_at, ended) < TENANT_SHORT_TURN;
     return was_short || (!turn->done_at && idle_since < ended && idle_since > turn->began_at);
 }
 
@@ -222,6 +237,7 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     current_turn_account(schedule, ended);
     learn_turn_length(tenant, turn, ended, idle_since);
     note_ending(tenant, turn, ended, idle_since);
+    if (turn->asked_back_at) tenant_note_asked_back(tenant, saturating_sub(ended, turn->asked_back_at));
     charge_overrun(schedule, turn, ended);
     if (group_turn_is_current(schedule))
         group_turn_take_back(schedule);

@@ -20,7 +20,7 @@ bool group_turn_is_held_by(const struct schedule *schedule, int client) {
 bool group_turn_admits(const struct schedule *schedule, int client) {
     const struct current_turn *turn = &schedule->turn;
     return group_turn_is_current(schedule) && schedule->clients[client].tenant == turn->tenant &&
-           !turn->is_asked_to_yield && !turn->drains_at;
+           !turn->asked_back_at && !turn->drains_at;
 }
 
 void group_turn_give(struct schedule *schedule, int client) {

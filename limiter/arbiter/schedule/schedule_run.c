@@ -51,7 +51,7 @@ int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now) {
 static uint64_t idle_timeout(const struct schedule *schedule, uint64_t drained_at) {
     const struct tenant *tenant = &schedule->tenants[schedule->turn.tenant];
     if (tenant_has_finished_visit(tenant, drained_at)) return IDLE_TIMEOUT_AFTER_VISIT;
-    bool keeps_turn = tenant_returns_early(tenant) && !schedule->turn.is_asked_to_yield;
+    bool keeps_turn = tenant_returns_early(tenant) && !schedule->turn.asked_back_at;
     return keeps_turn ? IDLE_TIMEOUT_RETURNING : IDLE_TIMEOUT;
 }
 
@@ -88,7 +88,7 @@ void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint6
         return;
     }
     expected_arrivals_conclude(schedule, false, now);
-    if (has_begun && !turn->is_asked_to_yield) tenant_note_revoked(tenant, drained_at);
+    if (has_begun && !turn->asked_back_at) tenant_note_revoked(tenant, drained_at);
     current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
 }
 
@@ -171,7 +171,7 @@ static uint64_t next_run_time(struct schedule *schedule, uint64_t now) {
     if (!schedule->waiting_clients) return UINT64_MAX;
     if (!turn->number) return now + RETRY_INTERVAL;
     uint64_t next = min_u64(turn->check_idle_at, end_of_turn(schedule));
-    if (turn->is_asked_to_yield) return next;
+    if (turn->asked_back_at) return next;
     return min_u64(next, turn->yield_at > now ? turn->yield_at : now + RETRY_INTERVAL);
 }
 
@@ -184,7 +184,7 @@ uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     if (schedule->turn.number) end_if_over(schedule, now);
     if (!schedule->turn.number && schedule->waiting_clients) begin_next(schedule, now);
     current_turn_note_waiter(schedule, now);
-    if (is_held(schedule) && schedule->waiting_clients && !schedule->turn.is_asked_to_yield &&
+    if (is_held(schedule) && schedule->waiting_clients && !schedule->turn.asked_back_at &&
         next_turn_is_due(schedule, now))
         current_turn_ask_to_yield(schedule, now);
     schedule->next_run_at = next_run_time(schedule, now);

@@ -54,11 +54,11 @@ struct current_turn {
     uint64_t end_by;          /* when another client is expected to arrive; 0 = none is */
     uint64_t begin_by;        /* when it is revoked if its client has launched nothing */
     uint64_t expected_at;     /* when the client is expected to arrive if the turn is reserved for it; 0 = it is not */
-    bool is_asked_to_yield;
-    bool is_busy;          /* the region says that its work is on the card, for no longer than a kernel may take */
-    bool is_drain_awaited; /* the client says when the work has drained */
-    bool may_finish;       /* its tenant has a guarantee that pays for it, so a long kernel may run to its end */
-    bool is_floor;         /* given by the starvation floor, so not preempted within its budget */
+    uint64_t asked_back_at;   /* when it was asked to yield; 0 = not yet */
+    bool is_busy;             /* the region says that its work is on the card, for no longer than a kernel may take */
+    bool is_drain_awaited;    /* the client says when the work has drained */
+    bool may_finish;          /* its tenant has a guarantee that pays for it, so a long kernel may run to its end */
+    bool is_floor;            /* given by the starvation floor, so not preempted within its budget */
 };
 
 struct schedule {

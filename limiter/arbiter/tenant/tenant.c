@@ -29,6 +29,10 @@ enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_EARLY = 4, SCORE_MAX = 8 };
 /* A return this soon after the tenant became idle: for the two handovers, the neighbour has got next to nothing. */
 #define EARLY_RETURN (5 * TENANT_HANDOVER / 2)
 
+/* The longest end of a turn that counts, and the part that each turn takes off it. */
+#define ASKED_BACK_MAX (5 * NS_PER_MS)
+enum { FORGET_DIVISOR = 8 };
+
 static int64_t clamp(int64_t value, int64_t min, int64_t max) {
     if (value < min) return min;
     return value > max ? max : value;
@@ -45,6 +49,7 @@ struct tenant tenant_new(const struct demand *demand, uint64_t now) {
                            .recent = {.at = now},
                            .overrun_budget = overrun_budget_new(now),
                            .regular_client = -1,
+                           .asked_back_ns = UINT64_MAX,
                            .short_turn_score = SCORE_LATENCY_SENSITIVE};
 }
 
@@ -123,10 +128,23 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     tenant->floor_met_at = tenant->refilled_at;
 }
 
+static void move_charge(struct tenant *from, struct tenant *to, int64_t ns) {
+    from->credit_ns = clamp(from->credit_ns + ns, -DEBT_MAX, DEBT_MAX);
+    to->credit_ns = clamp(to->credit_ns - ns, -DEBT_MAX, to->credit_ns);
+}
+
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
-    int64_t handovers = 2 * (int64_t)TENANT_HANDOVER;
-    preempted->credit_ns = clamp(preempted->credit_ns + handovers, -DEBT_MAX, DEBT_MAX);
-    preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, preempting->credit_ns);
+    move_charge(preempted, preempting, 2 * (int64_t)TENANT_HANDOVER);
+}
+
+void tenant_charge_group_handover(struct tenant *group, struct tenant *next) {
+    move_charge(next, group, (int64_t)TENANT_GROUP_HANDOVER);
+}
+
+/* A rare long end is remembered for tens of turns: then turns are shorter than they may be, and not longer. */
+void tenant_note_asked_back(struct tenant *tenant, uint64_t ns) {
+    uint64_t past = min_u64(tenant->asked_back_ns, ASKED_BACK_MAX);
+    tenant->asked_back_ns = max_u64(min_u64(ns, ASKED_BACK_MAX), past - past / FORGET_DIVISOR);
 }
 
 /* An early return weighs more than a late one: a pause that is too long costs the neighbours EARLY_RETURN of the card,

@@ -19,6 +19,10 @@
 /* The time of a handover: the card's change from one context to another (measured on an H200). */
 #define TENANT_HANDOVER (NS_PER_MS / 5)
 
+/* How much longer the card takes to change from a group in space: its MPS server has work of several clients on it
+ * (measured on an H200 with three). */
+#define TENANT_GROUP_HANDOVER (NS_PER_MS / 4)
+
 /* A tenant that has neither wanted nor held the card for this long is inactive. */
 #define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
@@ -62,6 +66,7 @@ struct tenant {
     uint32_t early_return_score;  /* 0 to 8; from 4 on its pauses are shorter than two handovers */
     uint32_t short_turn_score;    /* 0 to 8; latency-sensitive from 4 on */
     enum turn_ending last_ending; /* of its last turn whose end says something of it */
+    uint64_t asked_back_ns;       /* the longest, of late, from the request to yield to the end of a turn */
     uint64_t suitable_turn_ns;    /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
     struct tenant_use use;        /* what is measured to decide on joint turns */
     uint64_t held_ns;             /* how long it has held the card in all */
@@ -91,6 +96,9 @@ bool tenant_is_ahead(const struct tenant *tenant);
 /* Moves the time of two handovers, there and back, from the preempted tenant's charge to the preempting one's. */
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting);
 
+/* Moves what a handover from a group takes longer from the next tenant's charge to the group's. */
+void tenant_charge_group_handover(struct tenant *group, struct tenant *next);
+
 /* A client wants a turn while the tenant was idle: a new visit begins. */
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now);
 
@@ -106,6 +114,9 @@ bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now);
 
 /* Learns from the length of a turn that has ended. */
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short);
+
+/* A turn has ended `ns` after it was asked back. */
+void tenant_note_asked_back(struct tenant *tenant, uint64_t ns);
 
 /* Its turn was revoked, because it had been idle since `idle_since`. */
 void tenant_note_revoked(struct tenant *tenant, uint64_t idle_since);
