@@ -24,7 +24,7 @@ from cluster import images, missing, progress
 from cluster.bare import DRIVER
 from cluster.programs import binaries, containerd
 
-PART_MIB: Final = 50
+PART_MIB: Final = 45
 PRESET: Final = 3  # of xz: a sixth larger than by 6, in a quarter of the time
 PYTHON_VERSION: Final = os.environ.get("VGPU_GPU_PYTHON_VERSION", "3.12")
 FOLDER: Final = binaries.REPOSITORY / "build" / "gpu-pack"

@@ -5,6 +5,7 @@ from typing import Final
 
 from benchmarks import arbiter, limiter_compute, limiter_races
 from benchmarks.applications import crowds, loads
+from benchmarks.compute import linked_jobs
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
@@ -194,6 +195,23 @@ def _crowd_lines() -> Iterator[Line]:
 
 
 CROWDS: Final = ReportTable("crowds", DETAILS, "programs on one card", _CROWD_COLUMNS, tuple(_crowd_lines()))
+
+_JOB_CARDS: Final = 2
+_JOB_SHARES: Final = (100, 80, 50, 20)
+
+
+def _of_job(name: str) -> tuple[str, ...]:
+    job = f"{name} on {_JOB_CARDS} cards"
+    return tuple(slug(linked_jobs.PART, job, f"fixed {share}: steps a second") for share in _JOB_SHARES)
+
+
+JOBS: Final = ReportTable(
+    "jobs",
+    DETAILS,
+    "job on two cards; steps a second at 100, 80, 50 and 20 %",
+    {"native": native(1), "with vgpushare": median(1), "goal": goal},
+    tuple(Line(name, _of_job(name)) for name in linked_jobs.JOBS),
+)
 
 ARBITER: Final = ReportTable(
     "arbiter",
