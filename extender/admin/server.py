@@ -12,10 +12,24 @@ from starlette.types import ASGIApp
 
 from extender.admin import connections, serving_certificate
 from extender.admin.exchange.messages import Listener
+from extender.admin.stopping import StoppableApp
 from vgpu.adapters import process
 
 KEEP_ALIVE_S: Final = 75
 GRACE_S: Final = 2
+
+
+class StoppingServer(process.HttpServer):
+    """A server that tells its application when it begins to stop."""
+
+    def __init__(self, config: uvicorn.Config, app: StoppableApp) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then finish the requests in flight."""
+        self._app.stop()
+        await super().shutdown(sockets)
 
 
 async def serve(
@@ -28,7 +42,8 @@ async def serve(
     asyncio.get_running_loop().set_exception_handler(connections.note_full)
     with connections.listen(listener.host, listener.port, connections.most_connections()) as listening:
         tls = _tls(listener, now)
-        server = process.HttpServer(_config(app, tls))
+        stoppable = StoppableApp(app)
+        server = StoppingServer(_config(stoppable, tls), stoppable)
         serving(serving_certificate.sha256(Path(tls["ssl_certfile"])) if tls else "")
         await server.serve_until_cancelled(sockets=[listening])
 

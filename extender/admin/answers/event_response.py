@@ -49,9 +49,12 @@ class EventResponse(Response):
             await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._close(self._stream)
-            for task in (writing, leaving):
-                task.cancel()
+            was_cut = writing.cancel()
+            leaving.cancel()
             await asyncio.gather(writing, leaving, return_exceptions=True)
+        if was_cut:  # the server stops, and the client waits for the end; one that has gone gets nothing
+            with contextlib.suppress(TimeoutError):
+                await _send(send, b"", more=False)
 
     async def _write(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -13,7 +13,7 @@ const CHARTS_MS = 60000; // nodes report about once a minute
 
 export const title = () => "Card";
 
-export function open(root, [uuid]) {
+export function open(root, [uuid], again) {
   const heading = element("h1", {}, "Card");
   const facts = element("p", { class: "facts" });
   const actions = element("p", { class: "controls" });
@@ -22,7 +22,7 @@ export function open(root, [uuid]) {
   let chartsAt = 0;
   const [timeHeading, time] = chosenTime(() => {
     chartsAt = 0;
-    load();
+    again();
   });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,

@@ -12,14 +12,14 @@ const DEFAULTS = { name: "", kind: "", since: "24h" };
 
 export const title = () => "History";
 
-export function open(root) {
+export function open(root, _, again) {
   const kept = address.chosen(DEFAULTS);
   let limit = 100;
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
     kept[name] = value;
     address.keep(kept, DEFAULTS);
-    load();
+    again();
   };
   const [label] = field("Pod", { type: "search", placeholder: "name", value: kept.name, change: (event) => choose("name")(event.target.value.trim()) });
   root.append(
@@ -37,7 +37,7 @@ export function open(root) {
       table(COLUMNS, ordered(page.items).map(row), "Nothing like this happened in this time. Choose a longer time, or any event."),
       moreButton(page, limit, (rows) => {
         limit = rows;
-        load();
+        again();
       }),
     );
   }

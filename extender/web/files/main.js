@@ -26,7 +26,8 @@ let isLive = false; // whether the first answer about the stream has come: what 
 
 /**
  * Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded; it is called with
- * what has changed since, as `api.follow` has it; an empty list says that time has passed.
+ * what has changed since, as `api.follow` has it; an empty list says that time has passed. `open` gets a function that
+ * loads the view again: what is wrong with a filter is then said, and unsaid when the filter is mended.
  */
 function show() {
   const [wanted, ...rest] = address.path();
@@ -48,7 +49,8 @@ function show() {
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  reload = once(view.open(content, rest), error, content);
+  const loads = once(view.open(content, rest, () => loads()), error, content);
+  reload = loads;
   if (isLive) reload();
 }
 

@@ -17,7 +17,7 @@ const NODES = [["Node", "name"], ["Verdict", "text"], ["Cards", "text"]];
 
 export const title = (parameters) => parameters.join("/");
 
-export function open(root, [namespace, name]) {
+export function open(root, [namespace, name], again) {
   const content = element("div");
   const life = element("div");
   const cards = element("div");
@@ -26,7 +26,7 @@ export function open(root, [namespace, name]) {
   let drawnAt = 0;
   const [timeHeading, time] = chosenTime(() => {
     drawnAt = 0;
-    load();
+    again();
   });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/pods") }, "← All pods")),

@@ -14,14 +14,14 @@ const DEFAULTS = { namespace: "", selector: "", status: "" };
 
 export const title = () => "Pods";
 
-export function open(root) {
+export function open(root, _, again) {
   const kept = address.chosen(DEFAULTS);
   let limit = PAGE;
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
     kept[name] = value;
     address.keep(kept, DEFAULTS);
-    load();
+    again();
   };
   const written = (name) => (event) => choose(name)(event.target.value.trim());
   const [namespaceLabel] = field("Namespace", { type: "search", placeholder: "every namespace", value: kept.namespace, change: written("namespace") });
@@ -39,7 +39,7 @@ export function open(root) {
       table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this. A pod asks for one by limits such as vgpu.io/gpu-mem."),
       moreButton(page, limit, (rows) => {
         limit = rows;
-        load();
+        again();
       }),
     );
   }

@@ -20,7 +20,7 @@ const RIGHT_SIZE = [
 
 export const title = () => "Usage";
 
-export function open(root) {
+export function open(root, _, again) {
   const kept = address.chosen(DEFAULTS);
   if (!GROUPS.includes(kept.by)) kept.by = DEFAULTS.by;
   let found = null;
@@ -31,7 +31,7 @@ export function open(root) {
   const choose = (name) => (value) => {
     kept[name] = value;
     address.keep(kept, DEFAULTS);
-    load();
+    again();
   };
   root.append(
     element("h1", {}, "Usage"),

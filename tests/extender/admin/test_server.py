@@ -19,9 +19,11 @@ import pytest
 from extender import admin_service
 from extender.admin import connections, server
 from extender.admin.exchange.messages import Listener
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.security import body_limit
 from extender.settings import ExtenderSettings
-from tests.extender.admin.conftest import Opened
+from tests.extender.admin.conftest import CopiedSnapshots, Opened, shown
+from tests.extender.conftest import World
 from vgpu.domain.errors import UnusableSetting
 
 
@@ -75,6 +77,36 @@ async def test_long_bodies_without_a_length_are_read_slowly_and_short_ones_at_on
         assert not flood.done()
         await flood
         assert time.monotonic() - begun > 0.4
+
+
+async def test_streams_and_lists_under_way_end_with_the_server_and_no_traceback(
+    world: World, opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An open page left a traceback in the log, and held up the end for as long as a request may take."""
+
+    class SilentSource(CopiedSnapshots):
+        async def take(self) -> ClusterSnapshot:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def answered(port: int, path: str) -> tuple[int, str]:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
+            answer = await http.get(f"/api/v1/{path}")
+            return answer.status_code, answer.text
+
+    async with served(opened) as port:
+        streams = [asyncio.create_task(answered(port, "events")) for _ in range(3)]
+        await asyncio.sleep(0.3)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < server.GRACE_S
+    assert {await stream for stream in streams} == {(200, "retry: 2000\n\n")}
+    async with served(opened, source=SilentSource(shown(world))) as port:
+        waiting = asyncio.create_task(answered(port, "gpus"))
+        await asyncio.sleep(0.3)
+    status, text = await waiting
+    assert status == 503
+    assert "the admin REST stops" in text
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_a_hundred_mebibytes_are_refused_and_the_listener_goes_on(opened: Opened) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,35 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     assert width <= 400, "the page is wider than the screen"
 
 
+@pytest.mark.parametrize(("view", "label", "wrong"), [("pods", "Labels", "a b: c"), ("history", "Pod", "n" * 300)])
+async def test_what_is_wrong_with_a_filter_is_said_until_it_is_mended(
+    page: Page, run: Run, view: str, label: str, wrong: str
+) -> None:
+    """The page kept the rows of the filter before, and an error stayed after the filter was empty again."""
+    await page.goto(f"{run.admin}/#/{view}")
+    await expect(page.locator("#connection")).to_have_text("live")
+    written = page.get_by_label(label, exact=True)
+    await written.fill(wrong)
+    await written.press("Enter")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await written.fill("")
+    await written.press("Enter")
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_a_row_that_begins_with_a_number_is_readable_on_a_small_screen(page: Page, run: Run) -> None:
+    """The first column of a wide table is as narrow as its number: in stacked rows each letter had its own line."""
+    assert run.create("huge", gpu_mem=200_000).status_code == 201
+    await page.set_viewport_size({"width": 400, "height": 700})
+    await page.goto(f"{run.admin}/#/pods/default/huge")
+    number = page.locator("td.number[data-label=Nodes]").first
+    await expect(number).to_be_visible()
+    box = await number.bounding_box()
+    assert box is not None
+    assert box["height"] < 40
+    assert box["width"] > 200
+
+
 async def test_several_kinds_of_pods_are_asked_about_at_once(page: Page, run: Run) -> None:
     """By keyboard: the fields of the new kind have the focus."""
     await page.goto(f"{run.admin}/#/fit")
@@ -454,6 +484,23 @@ async def test_a_dark_wide_page_prints_light_with_the_whole_chart(page: Page, ru
     assert await canvas.evaluate(DARK) > 0.3, "lines are dark on paper"
 
 
+async def test_a_small_window_prints_no_more_pages_than_a_wide_one(browser: Browser, run: Run) -> None:
+    """Chromium counts pages before a chart is drawn again: one enlarged from 400 px left a blank page at the end."""
+    pages: dict[int, list[int]] = {}
+    for width in (400, 1280):
+        small = await browser.new_page(viewport={"width": width, "height": 900})
+        await small.route("**/api/v1/usage?**", month_of(f"team-{number}" for number in range(16)))
+        await small.goto(f"{run.admin}/#/usage?period=before")
+        await expect(small.locator(".chart canvas")).to_be_visible()
+        printed = [await small.pdf(height=f"{height}px", width="718px") for height in range(800, 1300, 50)]
+        pages[width] = [len(PDF_PAGE.findall(document)) for document in printed]
+        await small.close()
+    assert pages[400] == pages[1280]
+    assert set(pages[1280]) == {1, 2}, "heights on both sides of one page"
+
+
+PDF_PAGE = re.compile(rb"/Type\s*/Page\b")  # \b: not /Pages
+
 # The part of the opaque pixels of a canvas, which are those of its lines, that are dark.
 DARK = """canvas => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -466,14 +513,26 @@ DARK = """canvas => {
 }"""
 
 
+def month_of(namespaces: Iterable[str]) -> Callable[[Route], Awaitable[None]]:
+    """Answer with a month of these namespaces."""
+    names = tuple(namespaces)
+    return lambda route: _answer_month(route, names)
+
+
 async def month(route: Route) -> None:
     """Answer with a month of three namespaces."""
+    await _answer_month(route, ("research", "serving", "n" * 63))
+
+
+async def _answer_month(route: Route, names: tuple[str, ...]) -> None:
     days = [f"2026-10-{day:02}" for day in range(1, 32)]
     is_daily = "by=day" in route.request.url
+    limit = re.search(r"limit=(\d+)", route.request.url)
+    names = names[: int(limit[1])] if limit else names
     figures = {"shareSeconds": 3.6e6, "gpuSecondsAsked": 3600.0, "gpuSecondsUsed": None, "waitingSeconds": 5.0}
     items = [
         {"group": {"namespace": name, "day": day}, **figures, "mibHours": 8192.0, "bound": 3, "cost": 2.5}
-        for name in ("research", "serving", "n" * 63)
+        for name in names
         for day in (days if is_daily else days[:1])
     ]
     period = {"since": "2026-10-01T00:00:00.000Z", "until": "2026-11-01T00:00:00.000Z"}
