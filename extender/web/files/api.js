@@ -76,26 +76,50 @@ export async function post(path, body) {
  * Call `onChange` with what has changed of pods, cards and nodes, and `onState` with whether the stream is open, until
  * `signal` aborts. A change is {kind, type, object}, as `/events` has it; null says that anything may have changed: a
  * stream has begun, so that what is loaded from now on and the changes after it are everything, or none could be had.
- * A stream is read by fetch and not by EventSource, which cannot send the token.
+ * A stream is read by fetch and not by EventSource, which cannot send the token. A page that is hidden has none.
  */
 export async function follow(onChange, onState, signal) {
   let isFirst = true;
   while (!signal.aborted) {
+    await shown();
+    const hidden = untilHidden(signal);
     try {
-      const response = await send("events", { signal });
+      const response = await send("events", { signal: hidden });
       isFirst &&= !response.ok;
       await read(response, onChange, onState);
     } catch (error) {
-      if (isFirst && !signal.aborted) onChange(null);
+      if (isFirst && !hidden.aborted) onChange(null);
       isFirst = false;
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
         onState(false, error.message);
         return;
       }
     }
-    if (!signal.aborted) onState(false, "the connection is lost; trying again");
+    if (hidden.aborted) continue;
+    onState(false, "the connection is lost; trying again");
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
+}
+
+/** Wait until somebody may see the page. */
+async function shown() {
+  while (document.hidden)
+    await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+}
+
+/**
+ * Return a signal that aborts with `signal`, and when the page is hidden: a browser has six connections to a host, so
+ * pages in six other tabs would leave none for the one that is seen.
+ */
+function untilHidden(signal) {
+  const ended = new AbortController();
+  const look = () => {
+    if (document.hidden || signal.aborted) ended.abort();
+  };
+  document.addEventListener("visibilitychange", look, { signal: ended.signal });
+  signal.addEventListener("abort", look, { signal: ended.signal });
+  look();
+  return ended.signal;
 }
 
 async function read(response, onChange, onState) {

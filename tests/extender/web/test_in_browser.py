@@ -37,6 +37,36 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
     await expect(decision).to_contain_text("8 GiB, 30 %")
 
 
+HIDDEN = "Object.defineProperty(document, 'hidden', {get: () => window.isHidden === true})"
+
+
+async def show(page: Page, *, is_hidden: bool) -> None:
+    """As a browser tells a page that another tab is in front of it; Playwright has all pages in front."""
+    await page.evaluate(f"window.isHidden = {str(is_hidden).lower()}")
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+async def test_pages_in_other_tabs_leave_the_connections_to_the_one_that_is_seen(browser: Browser, run: Run) -> None:
+    """A browser has six connections to a host, and a stream keeps one."""
+    context = await browser.new_context()
+    others = [await context.new_page() for _ in range(6)]
+    for other in others:
+        await other.add_init_script(HIDDEN)
+        await other.goto(f"{run.admin}/")
+        await other.get_by_label("As").select_option("list")
+        await expect(other.locator("#connection")).to_have_text("live")
+        await show(other, is_hidden=True)
+    page, first = await context.new_page(), others[0]
+    await page.goto(f"{run.admin}/#/pods")
+    await expect(page.locator("#connection")).to_have_text("live")
+    assert run.create("later", gpu_mem=8192).status_code == 201
+    await expect(page.get_by_role("link", name="default/later")).to_be_visible()
+    await expect(first.get_by_role("link", name="default/later")).to_have_count(0)
+    await show(first, is_hidden=False)
+    await expect(first.get_by_role("link", name="default/later")).to_be_visible()
+    await context.close()
+
+
 async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
     assert run.create("huge", gpu_mem=200_000).status_code == 201
     await page.goto(f"{run.admin}/#/waiting")
