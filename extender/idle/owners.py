@@ -47,11 +47,12 @@ class Reference(msgspec.Struct, frozen=True):
         return self.api_version.rpartition("/")[0], self.kind
 
 
-class _Template(msgspec.Struct):
-    class Metadata(msgspec.Struct):
-        annotations: dict[str, str] | None = None
+class _TemplateMetadata(msgspec.Struct):
+    annotations: dict[str, str] | None = None
 
-    metadata: Metadata | None = None
+
+class _Template(msgspec.Struct):
+    metadata: _TemplateMetadata | None = None
 
 
 class _OwnerSpec(msgspec.Struct):

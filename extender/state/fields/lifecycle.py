@@ -105,7 +105,7 @@ class _Waiting(msgspec.Struct):
     reason: str = ""
 
 
-class _State(msgspec.Struct):
+class _PodState(msgspec.Struct):
     waiting: _Waiting | None = None
     running: _Running | None = None
     terminated: _Terminated | None = None
@@ -114,8 +114,8 @@ class _State(msgspec.Struct):
 class _PodStatus(msgspec.Struct):
     name: ContainerName
     restartCount: int = 0  # noqa: N815 - Kubernetes' name
-    state: _State | None = None
-    lastState: _State | None = None  # noqa: N815 - Kubernetes' name
+    state: _PodState | None = None
+    lastState: _PodState | None = None  # noqa: N815 - Kubernetes' name
 
 
 _decode_status: Final = msgspec.json.Decoder(_PodStatus).decode
@@ -140,14 +140,14 @@ def _run(found: _PodStatus) -> ContainerRun:
     return ContainerRun(found.restartCount, started_ms, _exit(state), _exit(last), _waiting(state))
 
 
-def _waiting(state: _State | None) -> str:
+def _waiting(state: _PodState | None) -> str:
     """Return why a container waits. A container without a state has not been looked at by the kubelet yet."""
     if state is None or not (state.waiting or state.running or state.terminated):
         return _NO_REASON
     return (_clean(state.waiting.reason, MAX_KIND) or _NO_REASON) if state.waiting else ""
 
 
-def _exit(state: _State | None) -> Exit | None:
+def _exit(state: _PodState | None) -> Exit | None:
     ended = state.terminated if state else None
     at_ms = api_times.milliseconds(ended.finishedAt) if ended else 0
     return Exit(at_ms, ended.exitCode, ended.reason) if ended and at_ms > 0 else None

@@ -19,7 +19,7 @@ Mib = Annotated[int, Meta(ge=0, le=measured_use.MAX_MIB)]
 NAME: Final = Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
 
 
-class Period(Protocol):
+class ReportedPeriod(Protocol):
     """What was measured between two times, in Unix milliseconds."""
 
     @property
@@ -31,7 +31,7 @@ class Period(Protocol):
         """End."""
 
 
-P = TypeVar("P", bound=Period)
+P = TypeVar("P", bound=ReportedPeriod)
 
 
 def read(status: Mapping[str, Any], field: str, kind: type[P], most: int) -> Iterator[P]:
@@ -41,7 +41,7 @@ def read(status: Mapping[str, Any], field: str, kind: type[P], most: int) -> Ite
         yield from (period for period in _decoded(listed[:most], kind) if _is_in_range(period))
 
 
-def _is_in_range(period: Period) -> bool:
+def _is_in_range(period: ReportedPeriod) -> bool:
     return 0 < period.until_ms - period.from_ms <= MAX_PERIOD_MS
 
 

@@ -51,7 +51,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _LastUseRecord:
     gpu_s: float
     since_ns: int
 
@@ -60,7 +60,7 @@ class LastUse:
     """When each container last used each of its cards. Times are CLOCK_MONOTONIC in ns."""
 
     def __init__(self) -> None:
-        self._records: dict[Use, _Record] = {}
+        self._records: dict[Use, _LastUseRecord] = {}
         self._looked_ns: int | None = None
 
     def look(self, seen: Mapping[Use, Evidence], now_ns: int) -> None:
@@ -68,7 +68,7 @@ class LastUse:
         is_gap = self._looked_ns is None or not 0 <= now_ns - self._looked_ns <= MAX_GAP_NS
         before = {} if is_gap else self._records
         self._records = {
-            use: _Record(evidence.gpu_s, _since(before.get(use), evidence, now_ns))
+            use: _LastUseRecord(evidence.gpu_s, _since(before.get(use), evidence, now_ns))
             for use, evidence in seen.items()
             if evidence.gpu_s is not None
         }
@@ -80,7 +80,7 @@ class LastUse:
         return {use: (now_ns - record.since_ns) // _NS_PER_MS for use, record in self._records.items()}
 
 
-def _since(before: _Record | None, seen: Evidence, now_ns: int) -> int:
+def _since(before: _LastUseRecord | None, seen: Evidence, now_ns: int) -> int:
     if before is None or seen.is_active or seen.gpu_s != before.gpu_s:
         return now_ns
     return max(before.since_ns, min(seen.launched_ns, now_ns))

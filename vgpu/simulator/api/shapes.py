@@ -20,14 +20,14 @@ MAX_DEPTH: Final = (
 Amounts = dict[str, str | int | float] | None
 
 
-class _Owner(msgspec.Struct):
+class _OwnerShape(msgspec.Struct):
     kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _MetadataShape(msgspec.Struct):
     name: str | None = None
     generateName: str | None = None  # noqa: N815 - the API's name, as all below
     namespace: str | None = None
@@ -36,24 +36,24 @@ class _Metadata(msgspec.Struct):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
-    ownerReferences: list[_Owner] | None = None  # noqa: N815
+    ownerReferences: list[_OwnerShape] | None = None  # noqa: N815
 
 
-class _Resources(msgspec.Struct):
+class _ResourcesShape(msgspec.Struct):
     limits: Amounts = None
     requests: Amounts = None
 
 
-class _Container(msgspec.Struct):
+class _ContainerShape(msgspec.Struct):
     name: str
     image: str | None = None
     restartPolicy: str | None = None  # noqa: N815
-    resources: _Resources | None = None
+    resources: _ResourcesShape | None = None
     env: list[dict[str, Any]] | None = None
     volumeMounts: list[dict[str, Any]] | None = None  # noqa: N815
 
 
-class _Condition(msgspec.Struct):
+class _ConditionShape(msgspec.Struct):
     type: str
     status: str
     reason: str | None = None
@@ -61,9 +61,9 @@ class _Condition(msgspec.Struct):
     lastTransitionTime: datetime | None = None  # noqa: N815
 
 
-class _PodSpec(msgspec.Struct):
-    containers: list[_Container] | None = None
-    initContainers: list[_Container] | None = None  # noqa: N815
+class _PodSpecShape(msgspec.Struct):
+    containers: list[_ContainerShape] | None = None
+    initContainers: list[_ContainerShape] | None = None  # noqa: N815
     nodeName: str | None = None  # noqa: N815
     schedulerName: str | None = None  # noqa: N815
     priority: int | None = None
@@ -75,157 +75,157 @@ class _PodSpec(msgspec.Struct):
     schedulingGates: list[dict[str, Any]] | None = None  # noqa: N815
 
 
-class _PodStatus(msgspec.Struct):
+class _PodStatusShape(msgspec.Struct):
     phase: str | None = None
     message: str | None = None
     startTime: datetime | None = None  # noqa: N815
-    conditions: list[_Condition] | None = None
+    conditions: list[_ConditionShape] | None = None
     containerStatuses: list[dict[str, Any]] | None = None  # noqa: N815
 
 
-class _NodeSpec(msgspec.Struct):
+class _NodeSpecShape(msgspec.Struct):
     unschedulable: bool | None = None
     taints: list[dict[str, Any]] | None = None
 
 
-class _NodeStatus(msgspec.Struct):
+class _NodeStatusShape(msgspec.Struct):
     capacity: Amounts = None
     allocatable: Amounts = None
-    conditions: list[_Condition] | None = None
+    conditions: list[_ConditionShape] | None = None
 
 
-class _Object(msgspec.Struct):
-    metadata: _Metadata | None = None
+class _ObjectShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
     spec: dict[str, Any] | None = None
     status: dict[str, Any] | None = None
 
 
-class _Plain(msgspec.Struct):
-    metadata: _Metadata | None = None
+class _PlainShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata | None = None
-    spec: _PodSpec | None = None
-    status: _PodStatus | None = None
+class _PodShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
+    spec: _PodSpecShape | None = None
+    status: _PodStatusShape | None = None
 
 
-class _Node(msgspec.Struct):
-    metadata: _Metadata | None = None
-    spec: _NodeSpec | None = None
-    status: _NodeStatus | None = None
+class _NodeShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
+    spec: _NodeSpecShape | None = None
+    status: _NodeStatusShape | None = None
 
 
-class _Reference(msgspec.Struct):
+class _ReferenceShape(msgspec.Struct):
     uid: str | None = None
 
 
-class _Source(msgspec.Struct):
+class _SourceShape(msgspec.Struct):
     component: str | None = None
 
 
-class _Event(msgspec.Struct):
-    metadata: _Metadata | None = None
-    involvedObject: _Reference | None = None  # noqa: N815
-    source: _Source | None = None
+class _EventShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
+    involvedObject: _ReferenceShape | None = None  # noqa: N815
+    source: _SourceShape | None = None
     message: str | None = None
 
 
-class _Version(msgspec.Struct):
+class _VersionShape(msgspec.Struct):
     name: str
     served: bool = True
     subresources: dict[str, Any] | None = None
 
 
-class _Names(msgspec.Struct):
+class _NamesShape(msgspec.Struct):
     plural: str
     kind: str
 
 
-class _CrdSpec(msgspec.Struct):
+class _CrdSpecShape(msgspec.Struct):
     group: str
-    names: _Names
-    versions: list[_Version]
+    names: _NamesShape
+    versions: list[_VersionShape]
     scope: str | None = None
 
 
-class _Crd(msgspec.Struct):
-    spec: _CrdSpec
-    metadata: _Metadata | None = None
+class _CrdShape(msgspec.Struct):
+    spec: _CrdSpecShape
+    metadata: _MetadataShape | None = None
 
 
-class _Rule(msgspec.Struct):
+class _RuleShape(msgspec.Struct):
     operations: list[str]
     apiGroups: list[str]  # noqa: N815
     apiVersions: list[str]  # noqa: N815
     resources: list[str]
 
 
-class _ClientConfig(msgspec.Struct):
+class _ClientConfigShape(msgspec.Struct):
     url: str | None = None
     caBundle: str | None = None  # noqa: N815
 
 
-class _Selector(msgspec.Struct):
+class _SelectorShape(msgspec.Struct):
     matchLabels: dict[str, str] | None = None  # noqa: N815
-    matchExpressions: "list[_SelectorExpression] | None" = None  # noqa: N815
+    matchExpressions: "list[_SelectorExpressionShape] | None" = None  # noqa: N815
 
 
-class _SelectorExpression(msgspec.Struct):
+class _SelectorExpressionShape(msgspec.Struct):
     key: str
     operator: str
     values: list[str] | None = None
 
 
-class _Hook(msgspec.Struct):
+class _HookShape(msgspec.Struct):
     name: str
-    clientConfig: _ClientConfig  # noqa: N815
-    rules: list[_Rule] | None = None
+    clientConfig: _ClientConfigShape  # noqa: N815
+    rules: list[_RuleShape] | None = None
     timeoutSeconds: int | None = None  # noqa: N815
-    namespaceSelector: _Selector | None = None  # noqa: N815
-    objectSelector: _Selector | None = None  # noqa: N815
+    namespaceSelector: _SelectorShape | None = None  # noqa: N815
+    objectSelector: _SelectorShape | None = None  # noqa: N815
 
 
-class _Hooks(msgspec.Struct):
-    metadata: _Metadata | None = None
-    webhooks: list[_Hook] | None = None
+class _HooksShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
+    webhooks: list[_HookShape] | None = None
 
 
-class _Target(msgspec.Struct):
+class _TargetShape(msgspec.Struct):
     name: str | None = None
 
 
-class _Binding(msgspec.Struct):
-    metadata: _Metadata | None = None
-    target: _Target | None = None
+class _BindingShape(msgspec.Struct):
+    metadata: _MetadataShape | None = None
+    target: _TargetShape | None = None
 
 
-class _Preconditions(msgspec.Struct):
+class _PreconditionsShape(msgspec.Struct):
     uid: str | None = None
 
 
-class _Deletion(msgspec.Struct):
+class _DeletionShape(msgspec.Struct):
     gracePeriodSeconds: int | None = None  # noqa: N815
-    preconditions: _Preconditions | None = None
+    preconditions: _PreconditionsShape | None = None
 
 
-class _ScaleSpec(msgspec.Struct):
+class _ScaleSpecShape(msgspec.Struct):
     replicas: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 
 
-class _Scale(msgspec.Struct):
-    spec: _ScaleSpec
-    metadata: _Metadata | None = None
+class _ScaleShape(msgspec.Struct):
+    spec: _ScaleSpecShape
+    metadata: _MetadataShape | None = None
 
 
 _SHAPES: Final[dict[str, type[msgspec.Struct]]] = {
-    PODS.name: _Pod,
-    NODES.name: _Node,
-    EVENTS.name: _Event,
-    CRDS.name: _Crd,
-    MUTATING.name: _Hooks,
-    VALIDATING.name: _Hooks,
-    LEASES.name: _Object,
+    PODS.name: _PodShape,
+    NODES.name: _NodeShape,
+    EVENTS.name: _EventShape,
+    CRDS.name: _CrdShape,
+    MUTATING.name: _HooksShape,
+    VALIDATING.name: _HooksShape,
+    LEASES.name: _ObjectShape,
 }
 
 
@@ -236,23 +236,23 @@ def check(resource: Resource, obj: object) -> None:
         KubernetesError: 400.
     """
     is_structured = resource.is_custom or resource.group == "apps"
-    shape = _SHAPES.get(resource.name, _Object if is_structured else _Plain)
+    shape = _SHAPES.get(resource.name, _ObjectShape if is_structured else _PlainShape)
     _check(obj, shape, f"{resource.kind} in version {resource.api_version}")
 
 
 def check_binding(binding: object) -> None:
     """Refuse a Binding with a field of a wrong type. Raises KubernetesError: 400."""
-    _check(binding, _Binding, "Binding")
+    _check(binding, _BindingShape, "Binding")
 
 
 def check_deletion(options: object) -> None:
     """Refuse options of a deletion with a field of a wrong type. Raises KubernetesError: 400."""
-    _check(options, _Deletion, "DeleteOptions")
+    _check(options, _DeletionShape, "DeleteOptions")
 
 
 def check_scale(scale: object) -> None:
     """Refuse a Scale with a field of a wrong type. Raises KubernetesError: 400."""
-    _check(scale, _Scale, "Scale")
+    _check(scale, _ScaleShape, "Scale")
 
 
 def _check(obj: object, shape: type[msgspec.Struct], what: str) -> None:
