@@ -50,11 +50,12 @@ export function open(root) {
     event.preventDefault();
     ask(async () => answer(await simulated(""), kinds.length > 1));
   };
-  const compare = () => ask(async () => {
+  const comparison = async () => {
     const found = []; // one after the other: the REST simulates one question of a caller at a time
     for (const policy of POLICIES) found.push(await simulated(policy));
     return compared(found);
-  });
+  };
+  const compare = () => form.reportValidity() && ask(comparison);
   const another = () => {
     add();
     changed();

@@ -23,6 +23,7 @@ export const title = () => "Usage";
 export function open(root, _, again) {
   const kept = address.chosen(DEFAULTS);
   if (!GROUPS.includes(kept.by)) kept.by = DEFAULTS.by;
+  if (!PERIODS.some(([period]) => period === kept.period)) kept.period = DEFAULTS.period;
   let found = null;
   const heading = element("p", { class: "empty", role: "status" });
   const report = element("div");

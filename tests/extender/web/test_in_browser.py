@@ -37,6 +37,27 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
     await expect(decision).to_contain_text("8 GiB, 30 %")
 
 
+async def test_a_card_that_is_not_there_is_an_error_without_empty_sections(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/card/GPU-none")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Containers")).to_be_hidden()
+    await expect(page.get_by_role("heading", name="Charts")).to_be_hidden()
+
+
+async def test_a_period_that_is_none_is_the_usual_one(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/usage?period=always")
+    await expect(page.get_by_text("A card-hour is a whole card for an hour")).to_be_visible()
+    await expect(page.locator(".controls select").nth(1)).to_have_value("7d")
+
+
+async def test_policies_are_compared_only_for_pods_that_can_be(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_label("Memory of each card, GiB").fill("-1")
+    await page.get_by_role("button", name="Compare policies").click()
+    await expect(page.get_by_text("Asking…")).to_have_count(0)
+    await expect(page.locator("input:invalid")).to_be_focused()
+
+
 HIDDEN = "Object.defineProperty(document, 'hidden', {get: () => window.isHidden === true})"
 
 
