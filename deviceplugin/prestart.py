@@ -19,7 +19,6 @@ from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
-from vgpu.node.space.directories import GroupOnCard
 from vgpu.node.space.membership import GroupMembership
 
 Report = Callable[[BoundPod, ContainerRefusal], None]
@@ -88,7 +87,7 @@ class Prover:
         try:
             for allocation in holding.chain:
                 (card,) = device_ids.by_gpu(allocation.ids)  # a request for more is a problem of the pod
-                if not await self._groups.join(allocation.id, GroupOnCard(card, pod.space.group.directory)):
+                if not await self._groups.join(allocation.id, card, pod.space.group):
                     why = f"no MPS daemon serves group {pod.space.group} on card {card} yet: does vgpu-space run here?"
                     return ContainerRefusal(NodeReason.SPACE_NOT_READY, why)
         except (OSError, StateUnusable) as error:

@@ -122,6 +122,7 @@ def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, p
         slice_mib=node.inventory.slice_mib,
         servers=parts.servers,
         outside_spaces=lambda: parts.watching.outside_spaces,
+        group_faults=lambda: parts.faults.counts,
     )
     return MetricsReader(
         settings.node_name,

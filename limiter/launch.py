@@ -99,7 +99,8 @@ def has_inherited(wanted: Limits, env: Mapping[str, str]) -> bool:
 def describe(asked: Limits) -> str:
     """Return limits as one line, which is equal for equal limits."""
     cards = ", ".join(f"{_memory(card)} and {card.cores} % of the time of {_gpu(card)}" for card in asked.cards)
-    return f"{cards} ({asked.compute_policy}, {asked.memory_policy}, priority {asked.priority})"
+    group = f", group {asked.space.group.hex()[:16]}" if asked.space else ""
+    return f"{cards} ({asked.compute_policy}, {asked.memory_policy}, priority {asked.priority}{group})"
 
 
 def write_files(wanted: Limits) -> Path:

@@ -10,7 +10,7 @@ from vgpu.domain.identifiers import CardUuid
 
 class _CardSpec(msgspec.Struct):
     uuid: CardUuid
-    mode: CardMode = CardMode.SHARED
+    mode: str = CardMode.SHARED
 
 
 class _GpuNodeSpec(msgspec.Struct):
@@ -41,7 +41,7 @@ class GpuNodeCards(msgspec.Struct):
 
     def cards(self) -> tuple[Card, ...]:
         """Return the node's cards."""
-        modes = {wish.uuid: wish.mode for wish in self.spec.cards}
+        modes = {wish.uuid: CardMode.of(wish.mode) for wish in self.spec.cards}
         return tuple(
             Card(seen.uuid, seen.index, seen.model, seen.memory_mib, mode=modes.get(seen.uuid, CardMode.SHARED))
             for seen in self.status.cards

@@ -33,7 +33,7 @@ class MpsDaemon:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the daemon and wait until it answers. Raises TimeoutError."""
-        daemon = mps.start(self.program, self._card, self.pipe, self.pipe, os.environ)
+        daemon = mps.start(self.program, self.pipe, self.pipe, os.environ, self._card)
         deadline = time.monotonic() + ANSWER_S
         while self.ask("get_server_list") is None:
             if time.monotonic() > deadline:

@@ -90,7 +90,7 @@ def _closed_to_shares(state: CardState) -> int:
 
 
 def _closed(state: CardState) -> int:
-    if state.card.mode is CardMode.MPS:
+    if state.card.mode is CardMode.UNKNOWN:
         return CODES[Reason.CARD_MODE_UNSUPPORTED]
     if not state.card.healthy:
         return CODES[Reason.CARD_UNHEALTHY]

@@ -6,6 +6,7 @@
  *   gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0}: the IPC handle of an allocation
  *   gpuprobe import [OPTIONS] HANDLE       {"result":0}
  *   gpuprobe spin [OPTIONS] US             launches kernels of US microseconds until SIGTERM
+ *   gpuprobe fault [OPTIONS]               {"error":"fault","result":700}: a kernel with an illegal access
  *
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default) or another of kinds.h; of a context or a module the MIB are ignored
@@ -106,7 +107,7 @@ static int import(const struct options *options, const char *handle) {
 static int usage(void) {
     (void)fprintf(stderr,
                   "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB | export [OPTIONS] MIB |\n"
-                  "       import [OPTIONS] HANDLE | spin [OPTIONS] US\n"
+                  "       import [OPTIONS] HANDLE | spin [OPTIONS] US | fault [OPTIONS]\n"
                   "OPTIONS: --device N --kind KIND --hold SECONDS --dlmopen --proc\n"
                   "KIND: %s\n",
                   KINDS);
@@ -151,6 +152,7 @@ static int run(const struct options *options, const char *verb, char **rest) {
     if (strcmp(verb, "fill") == 0 && number > 0) return fill(options, number);
     if (strcmp(verb, "export") == 0 && number > 0) return export(options, number);
     if (strcmp(verb, "import") == 0 && *rest) return import(options, *rest);
+    if (strcmp(verb, "fault") == 0 && !*rest) return start_device(options) != 0 ? 1 : fault();
     if (strcmp(verb, "spin") == 0 && number > 0) return start_device(options) != 0 ? 1 : spin((unsigned)number);
     return usage();
 }

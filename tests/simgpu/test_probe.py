@@ -53,3 +53,7 @@ def test_a_card_is_kept_at_work_until_told_to_stop(world: World) -> None:
     assert spinning.wait(5) == -signal.SIGTERM
     (line,) = world.probe("spin", "500", CUDA_VISIBLE_DEVICES="")
     assert line["result"] == NO_DEVICE
+
+
+def test_a_kernel_with_an_illegal_access(world: World) -> None:
+    assert world.probe("fault") == [{"error": "fault", "result": 700}]

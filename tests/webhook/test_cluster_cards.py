@@ -32,5 +32,10 @@ def test_the_mode_of_the_spec_is_set_on_the_card() -> None:
     assert [card.mode for card in found.cards()] == [CardMode.SHARED, CardMode.EXCLUSIVE]
 
 
+def test_a_card_whose_mode_this_version_does_not_know_is_in_none() -> None:
+    found = node("n1", CARD, spec=[{"uuid": CARD["uuid"], "mode": "mps"}])
+    assert [card.mode for card in found.cards()] == [CardMode.UNKNOWN]
+
+
 def test_a_gpunode_without_a_status_has_no_cards() -> None:
     assert cluster_cards.decode(b'{"metadata": {"name": "n1"}}').cards() == ()

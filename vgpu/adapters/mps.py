@@ -68,17 +68,19 @@ def process(pid: int, proc: Path = Path("/proc")) -> MpsProcess | None:
 
 
 def start(
-    program: Path, card: CardUuid, pipe: Path, log: Path, environment: Mapping[str, str]
+    program: Path, pipe: Path, log: Path, environment: Mapping[str, str], card: CardUuid | None = None
 ) -> subprocess.Popen[bytes]:
     """Start a daemon for one card, whose servers serve clients of any user. It goes on when this process ends.
 
-    Poll the result, so that an ended daemon does not stay as a zombie. Raises OSError.
+    Without a card the daemon serves this user's clients on all cards. Poll the result, so that an ended daemon does not
+    stay as a zombie. Raises OSError.
     """
-    variables = {"CUDA_VISIBLE_DEVICES": card, PIPE_DIRECTORY: str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(log)}
+    variables = {PIPE_DIRECTORY: str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(log)}
+    of_card = {"CUDA_VISIBLE_DEVICES": card} if card is not None else {}
     with (log / "output").open("wb") as output:
         return subprocess.Popen(
-            [program, "-f", "-multiuser-server"],
-            env={**environment, **variables},
+            [program, "-f", "-multiuser-server"] if card is not None else [program, "-f"],
+            env={**environment, **variables, **of_card},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -52,7 +52,7 @@ def has_room_for(node: NodeState, assignment: Assignment, request: PodRequest) -
 def _card_refusal(container: ContainerRequest, state: CardState) -> Reason | None:
     """Return what rules a card out whatever is free on it: its mode, size, health, or a cordon."""
     card = state.card
-    if card.mode is CardMode.MPS:
+    if card.mode is CardMode.UNKNOWN:
         return Reason.CARD_MODE_UNSUPPORTED
     if card.mode is CardMode.EXCLUSIVE and not container.whole:
         return Reason.CARD_EXCLUSIVE

@@ -10,6 +10,7 @@ from extender.state.fields import api_times, container_use
 from extender.state.fields.container_use import ContainerUse
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import ContainerKind, PodRequest
+from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
@@ -128,6 +129,11 @@ def usable_mib(view: NodeView, state: CardState) -> int:
 def usable_cores(view: NodeView, state: CardState) -> int:
     """Return the percent of time that a new container can get of a card."""
     return state.free_cores if is_open(view, state) else 0
+
+
+def space_group(pod: WatchedPod) -> SpaceGroup | None:
+    """Return the group in space of a pod; None where it is in none, or what it asks for cannot be read."""
+    return pod.parsed.request.options.group(pod.namespace) if pod.parsed.request else None
 
 
 def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:

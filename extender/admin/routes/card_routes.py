@@ -55,4 +55,4 @@ async def _set(context: Context, caller: Caller, uuid: CardUuid, *, cordoned: bo
     view = snapshot.views[node]
     state = next(card for card in view.state.cards if card.card.uuid == uuid)
     now = replace(state, card=replace(state.card, cordoned=cordoned))
-    return {**gpus.row(view, now, snapshot), "pods": [], "namespaces": []}
+    return {**gpus.row(view, now, snapshot), "pods": [], "spaceGroups": [], "namespaces": []}

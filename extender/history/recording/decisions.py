@@ -58,6 +58,7 @@ def decision(
         tuple(_cards(node, request, chosen)),
         refused,
         source,
+        str(request.options.group(pod.namespace) or ""),
     )
 
 

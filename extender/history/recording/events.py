@@ -108,6 +108,7 @@ class Decision:
         cards: what the pod takes of each card.
         refused: nodes refused at the last filter before the Binding, by reason code.
         source: where the decision is known from.
+        group: the pod's group in space; empty where it is in none.
     """
 
     pod: PodName
@@ -120,6 +121,7 @@ class Decision:
     cards: tuple[CardShare, ...]
     refused: Mapping[str, int] = field(default_factory=dict)
     source: DecisionSource = DecisionSource.BIND
+    group: str = ""
 
     def key(self) -> tuple[str, ...]:
         """A pod is bound at most once."""

@@ -7,7 +7,7 @@ import { closedBecause } from "./cardmap.js";
 import { chart } from "./charts.js";
 import { badge, element, podLink } from "./dom.js";
 import { CAUSES, chosenTime, COLORS, waited } from "./figures.js";
-import { clock, counted, memory, percent, share } from "./format.js";
+import { clock, counted, inGroup, memory, percent, share } from "./format.js";
 
 const CHARTS_MS = 60000; // nodes report about once a minute
 
@@ -103,10 +103,20 @@ function containers(card) {
       stack("Time", cores, 100, `${percent(card.heldWhole ? 100 : card.allocatedCores)} guaranteed${known(card.usedCores, percent, "used")}`),
       element("p", { class: "keys" }, key("usedpart", "guaranteed and used"), key("given", "guaranteed and idle"), key("over", "used beyond the guarantee"), key("free", "free"))),
     card.pods.length ? element("ul", { class: "held" }, card.pods.map((held) => element("li", {},
-      podLink(held.namespace, held.pod), " ", element("small", {}, `${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}${held.usedMiB === null ? "" : `; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`}`)))) : "",
+      podLink(held.namespace, held.pod), " ", element("small", {}, `${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}${inGroup(held)}${held.usedMiB === null ? "" : `; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`}`)))) : "",
+    ...groups(card.spaceGroups),
     hidden > 0 ? element("p", { class: "empty" }, `${counted(hidden, "pod")} of namespaces that you may not see.`) : "",
     card.podCount ? "" : element("p", { class: "empty" }, "No container is on this card."),
   ];
+}
+
+/** The groups in space, whose members run at the same moment: what each has and uses as a whole. */
+function groups(found) {
+  if (!found.length) return [];
+  const uses = (group) => (group.usedMiB === null ? "" : `; uses ${memory(group.usedMiB)}, ${percent(group.usedCores)}`);
+  const said = (group) => ` ${counted(group.members, "member")}: ${share(false, group.memoryMiB, group.cores)}${uses(group)}`;
+  return [element("h3", {}, "Groups in space"), element("ul", { class: "held", "aria-label": "Groups in space" }, found.map((group) =>
+    element("li", { "data-key": group.spaceGroup }, element("strong", {}, group.spaceGroup), element("small", {}, said(group)))))];
 }
 
 /** Return a figure with its name; nothing where no node has reported it. */

@@ -26,8 +26,8 @@ export function ordered(entries) {
 }
 
 const SENTENCES = {
-  decision: ({ cards, created_ms, at_ms, refused }) =>
-    joined([`gets ${cards.map(ofCard).join(", ")}`, created_ms && at_ms - created_ms >= 500 && `waited ${duration((at_ms - created_ms) / 1000)}`, refusedBy(refused)]),
+  decision: ({ cards, created_ms, at_ms, refused, group }) =>
+    joined([`gets ${cards.map(ofCard).join(", ")}`, group && `in the group ${group}`, created_ms && at_ms - created_ms >= 500 && `waited ${duration((at_ms - created_ms) / 1000)}`, refusedBy(refused)]),
   refusals: ({ attempts, reasons, message }) => joined([message || refusedBy(reasons), counted(attempts, "attempt")]),
   start: ({ container }) => `container ${container} started`,
   restart: (event) => joined([`container ${event.container} restarted, number ${event.count}`, ending(event)]),

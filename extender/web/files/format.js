@@ -31,6 +31,11 @@ export function share(whole, mib, cores) {
   return whole ? "whole card" : [memory(mib), cores ? percent(cores) : ""].filter(Boolean).join(", ");
 }
 
+/** Which group in space a container is a member of: ", in the group team/models"; empty where it is in none. */
+export function inGroup({ spaceGroup }) {
+  return spaceGroup ? `, in the group ${spaceGroup}` : "";
+}
+
 /** Card-seconds as hours. */
 export function hours(seconds) {
   return seconds === null || seconds === undefined ? "–" : grouped((seconds / 3600).toFixed(seconds < 36000 ? 2 : 1));

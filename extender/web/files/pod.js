@@ -6,7 +6,7 @@ import { states } from "./card.js";
 import { chart } from "./charts.js";
 import { badge, element, nearestFit, podLink, show, table } from "./dom.js";
 import { CAUSES, chosenTime, COLORS, waited } from "./figures.js";
-import { counted, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
+import { counted, inGroup, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
 import { lifeline } from "./lifeline.js";
 
 const AGAIN_MS = 50000; // nodes report about once a minute, and so often the page is read again
@@ -94,7 +94,7 @@ function neighbourhood(card, namespace, name) {
   return element("div", { "data-key": card.uuid }, facts,
     others.length ? element("p", {}, "Beside it on this card:") : "",
     others.length ? element("ul", { class: "held", "aria-label": "Neighbours" }, others.map((held) => element("li", { "data-key": `${held.namespace}/${held.pod}/${held.container}` }, podLink(held.namespace, held.pod),
-      element("small", {}, ` ${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`)))) : "",
+      element("small", {}, ` ${held.container}: ${share(held.whole, held.memoryMiB, held.cores)}${inGroup(held)}; uses ${memory(held.usedMiB)}, ${percent(held.usedCores)}`)))) : "",
     hidden > 0 ? element("p", { class: "empty" }, `${counted(hidden, "pod")} of namespaces that you may not see.`) : "",
     others.length || hidden > 0 ? "" : element("p", { class: "empty" }, "The pod is alone on this card."));
 }
@@ -104,6 +104,7 @@ function facts(pod) {
     ["Status", badge(podStatus(pod), STATUS_KINDS[pod.status])],
     ["Asks for", pod.requested],
     ["Compute policy", pod.computePolicy || "the default"],
+    ...(pod.spaceGroup ? [["Group in space", pod.spaceGroup]] : []),
     ["Priority", String(pod.priority)],
     ...(pod.node ? [["Node", pod.node]] : []),
     ...pod.problems.map((problem) => ["Problem", element("span", { class: "error" }, problem)]),

@@ -106,6 +106,9 @@ async def test_a_pod_is_a_member_by_its_annotations(here: PluginParts) -> None:
     assert await here.prove() == NodeReason.SPACE_NOT_READY
     of = GroupOnCard(uuid(0), SpaceGroup(pod.namespace, "models").directory)
     assert directories(here).members(of) == {allocated.id}
+    assert (here.files.allocations / allocated.id / "space-group").read_text() == str(
+        SpaceGroup(pod.namespace, "models")
+    )
 
 
 async def test_a_member_with_several_cards_is_refused(here: PluginParts) -> None:

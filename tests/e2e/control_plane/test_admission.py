@@ -384,7 +384,7 @@ def test_a_plugin_writes_only_its_own_node(cluster: GpuCluster) -> None:
 def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: GpuCluster) -> None:
     node = cluster.nodes[0]
     path = f"{names.GPUNODES_PATH}/{node.name}"
-    with pytest.raises(api.RequestRefused, match="mode mps is not built yet"):
+    with pytest.raises(api.RequestRefused, match='supported values: "shared", "exclusive"'):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[0].uuid, "mode": "mps"}]}})
     watermark = {"high": 70, "low": 70}
     with pytest.raises(api.RequestRefused, match="high must be above low"):

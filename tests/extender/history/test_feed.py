@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from extender.history.recording import feed
+from extender.history.recording import feed, lines
 from extender.history.recording.events import (
     CardChange,
     CardEvent,
@@ -97,6 +97,20 @@ async def test_a_pod_that_is_deleted_while_it_runs_ends_then(world: World) -> No
     assert isinstance(container_end, End)
     assert isinstance(pod_end, End)
     assert (pod_end.reason, pod_end.is_interval, container_end.exit_code) == ("Deleted", False, None)
+
+
+async def test_a_decision_names_the_pods_group_in_space(world: World) -> None:
+    await world.serve_space("n1")
+    for annotations, group in (
+        ({names.COMPUTE_POLICY: "space", names.SPACE_GROUP: "models"}, "default/models"),
+        ({}, ""),
+    ):
+        pod = await world.create_pod(metadata={"annotations": annotations}, gpu_mem=256)
+        assert await world.bind(pod, "n1") == ""
+        decision = world.history.records[-1]
+        assert isinstance(decision, Decision)
+        assert (decision.pod.name, decision.group) == (pod["metadata"]["name"], group)
+        assert lines.decode(lines.encode(decision).removesuffix(b"\n")) == decision
 
 
 async def test_reasons_of_the_nodes_refused_are_in_the_decision(world: World) -> None:

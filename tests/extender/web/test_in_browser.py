@@ -281,6 +281,39 @@ async def test_nodes_are_in_natural_order_and_hostile_names_stay_text(page: Page
     assert "owned" not in await page.title()
 
 
+async def test_the_card_and_the_pod_of_a_member_show_its_group(page: Page, run: Run) -> None:
+    assert run.create("member", gpu_mem=2048, gpu_cores=10).status_code == 201
+    run.until("member", "Running")
+    group = {"spaceGroup": "default/models", "namespace": "default", "name": "models", "members": 2, "cores": 20,
+             "memoryMiB": 4096, "usedMiB": 1024, "usedCores": 5, "usedAt": ""}  # fmt: skip
+
+    async def of_group(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        if "pod" in found:
+            found["pod"] |= {"computePolicy": "space", "spaceGroup": "default/models"}
+        else:
+            pods = [
+                held | {"spaceGroup": "default/models" if held["pod"] == "member" else ""} for held in found["pods"]
+            ]
+            found |= {"spaceGroups": [group], "pods": pods}
+        await route.fulfill(json=found)
+
+    (card,) = {grant["uuid"] for grant in run.admin_has("pods/default/member", lambda pod: pod["gpus"])["gpus"]}
+    for path in (f"gpus/{card}", "pods/default/member/explain"):
+        await page.route(f"**/api/v1/{path}", of_group)
+    await page.goto(f"{run.admin}/#/pods/default/member")
+    await expect(page.locator("dl")).to_contain_text("Group in spacedefault/models")
+    await page.goto(f"{run.admin}/#/cards/{card}")
+    listed = page.get_by_role("list", name="Groups in space")
+    await expect(listed).to_have_text("default/models 2 members: 4\u00a0GiB, 20\u00a0%; uses 1\u00a0GiB, 5\u00a0%")
+    await expect(page.get_by_text("main: 2\u00a0GiB, 10\u00a0%, in the group default/models")).to_be_visible()
+    await page.unroute_all()
+    await page.reload()
+    await expect(page.get_by_role("heading", name="Containers")).to_be_visible()
+    await expect(page.locator(".stacks")).to_be_visible()
+    await expect(listed).to_have_count(0)
+
+
 async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/#/fit")
     await page.get_by_label("Pods").fill("3")

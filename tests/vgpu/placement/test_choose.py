@@ -104,7 +104,7 @@ def test_slices_that_the_kubelet_holds_are_not_free() -> None:
         ({"healthy": False}, {"gpu_mem": 1}, {}, Reason.CARD_UNHEALTHY),
         ({"cordoned": True}, {"gpu_mem": 1}, {}, Reason.CARD_CORDONED),
         ({"mode": CardMode.EXCLUSIVE}, {"gpu_mem": 1}, {}, Reason.CARD_EXCLUSIVE),
-        ({"mode": CardMode.MPS}, {"gpu": 1}, {}, Reason.CARD_MODE_UNSUPPORTED),
+        ({"mode": CardMode.UNKNOWN}, {"gpu": 1}, {}, Reason.CARD_MODE_UNSUPPORTED),
         ({}, {"gpu_mem": 2049}, {}, Reason.CARD_TOO_SMALL),
         ({}, {"gpu_mem": 2, "gpu": 2}, {}, Reason.NOT_ENOUGH_CARDS),
         ({}, {"gpu_mem": 1}, {names.USE_GPU_MODEL: "A100"}, Reason.GPU_MODEL_MISMATCH),

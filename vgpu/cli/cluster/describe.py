@@ -53,9 +53,16 @@ def gpu(row: Row) -> str:
         [f"{tenant['namespace']}/{tenant['pod']}", tenant["container"], _share(tenant), _used(tenant)]
         for tenant in row.get("pods") or ()
     ]
+    groups = _space_groups(row.get("spaceGroups") or ())
     hidden = row["podCount"] - len({(tenant["namespace"], tenant["pod"]) for tenant in row.get("pods") or ()})
     more = f"  and {hidden} pods of namespaces that you may not see\n" if hidden > 0 else ""
-    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more
+    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more + groups
+
+
+def _space_groups(groups: Sequence[Row]) -> str:
+    """Return the groups in space on a card, each with what its members have and use together; empty for none."""
+    cells = [[group["spaceGroup"], str(group["members"]), _share(group), _used(group)] for group in groups]
+    return "Groups in space:\n" + _indented(lines(["GROUP", "MEMBERS", "SHARE", "USED"], cells)) if cells else ""
 
 
 def _status(row: Row) -> str:
@@ -74,6 +81,7 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("Status", tables.pod_status(row)),
             ("Requested", row["requested"]),
             ("Compute policy", _compute_policy(row)),
+            *((("Space group", row["spaceGroup"]),) if row.get("spaceGroup") else ()),
             ("Priority", str(row["priority"])),
             ("Node", row["node"]),
         )
@@ -107,6 +115,8 @@ def explanation(found: Row, *, colour: bool) -> str:
     message = shown(found["message"])
     text += f"{message[:1].upper()}{message[1:]}.\n"
     text += _waits(found)
+    if group := pod_row.get("spaceGroup"):
+        text += f"Its group in space is {shown(group)}: cards that have members of it are preferred.\n"
     if near and near["wouldHelp"]:
         listed = ", ".join(map(shown, near["wouldHelp"]))
         text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"
@@ -193,7 +203,7 @@ def _cells(nodes: Iterable[Row]) -> Iterator[list[str]]:
 
 
 def _share(grant: Row) -> str:
-    if grant["whole"]:
+    if grant.get("whole"):
         return "whole card"
     return tables.size(grant["memoryMiB"]) + (f" and {grant['cores']} %" if grant["cores"] else "")
 

@@ -60,6 +60,15 @@ def tenants(row: Row) -> list[str]:
     return list(dict.fromkeys(f"{pod['namespace']}/{pod['pod']}" for pod in row.get("pods") or ()))
 
 
+def group_amount(group: Row) -> str:
+    """Return a group in space on a card with what its members have there together: `team/models: 3 members, 12Gi 30%`.
+
+    That is memory and the share of the card's time.
+    """
+    count = group["members"]
+    return f"{group['spaceGroup']}: {count} member{'s' if count > 1 else ''}, {_memory_and_cores([group])}"
+
+
 def model_name(row: Row) -> str:
     """Return a card's model, marked where the card uses the machine's memory."""
     return f"{row['model']} (unified)" if row.get("unified") else str(row["model"])
@@ -96,8 +105,10 @@ def idle_time(seconds: int | None) -> str:
 
 
 def _amount(grants: list[Mapping[str, Any]]) -> str:
-    if any(grant["whole"] for grant in grants):
-        return "whole"
+    return "whole" if any(grant["whole"] for grant in grants) else _memory_and_cores(grants)
+
+
+def _memory_and_cores(grants: list[Mapping[str, Any]]) -> str:
     cores = sum(grant["cores"] for grant in grants)
     return size(sum(grant["memoryMiB"] for grant in grants)) + (f" {cores}%" if cores else "")
 
@@ -191,9 +202,25 @@ GPUS: Final = OutputTable(
         TextColumn("MODE", lambda row: row["mode"], is_wide=True),
         TextColumn("NUMA", lambda row: str(row["numaNode"]), is_wide=True, is_number=True),
         TextColumn("TENANTS", lambda row: ", ".join(tenants(row)), is_wide=True),
+        TextColumn("GROUPS", lambda row: ", ".join(map(group_amount, row.get("spaceGroups") or ())), is_wide=True),
     ),
     lambda row: str(row["uuid"]),
     "no node has reported a GPU",
+)
+
+SPACE_GROUPS: Final = OutputTable(
+    "group",
+    (
+        TextColumn("NODE", lambda row: row["node"]),
+        TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
+        TextColumn("GROUP", lambda row: row["spaceGroup"]),
+        TextColumn("MEMBERS", lambda row: str(row["members"]), is_number=True),
+        _mib("MEMORY", "memoryMiB"),
+        _mib("USED", "usedMiB"),
+        _percent("CORES", "cores"),
+        _percent("BUSY", "usedCores"),
+    ),
+    lambda row: str(row["spaceGroup"]),
 )
 
 PODS: Final = OutputTable(
@@ -211,6 +238,7 @@ PODS: Final = OutputTable(
         ),
         TextColumn("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
         TextColumn("POLICY", lambda row: row["computePolicy"], is_wide=True),
+        TextColumn("GROUP", lambda row: row.get("spaceGroup", ""), is_wide=True),
         TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(gpu["uuid"] for gpu in row["gpus"])), is_wide=True),
         TextColumn("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
     ),

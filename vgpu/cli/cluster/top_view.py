@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from limiter.host import Host
-from vgpu.cli.cluster import live
+from vgpu.cli.cluster import live, tables
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.options import ResourceKind
-from vgpu.cli.cluster.output import Format
+from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 
@@ -49,13 +49,20 @@ def run(
             with Live(console=console, screen=True, auto_refresh=False) as screen:
                 for rows in lists:
                     old = [line for found in session.rest.stale.values() for line in found]
-                    text = session.text(kind, rows, Format.TABLE) + "".join(f"warning: {line}\n" for line in old)
+                    text = _text(session, kind, rows) + "".join(f"warning: {line}\n" for line in old)
                     screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
         for rows in islice(lists, samples):
-            console.file.write(
-                f"{json.dumps({'items': rows})}\n" if as_json else session.text(kind, rows, Format.TABLE)
-            )
+            console.file.write(f"{json.dumps({'items': rows})}\n" if as_json else _text(session, kind, rows))
             console.file.flush()
+
+
+def _text(session: RestSession, kind: ResourceKind, rows: list[dict[str, Any]]) -> str:
+    """Return the table of a list; of cards, with the groups in space on them below it, where there are any."""
+    groups = [
+        {"node": row["node"], "index": row["index"], **group} for row in rows for group in row.get("spaceGroups") or ()
+    ]
+    shown = rows_text(groups, tables.SPACE_GROUPS, Format.TABLE) if groups else ""
+    return session.text(kind, rows, Format.TABLE) + (f"\n{shown}" if shown else "")
 
 
 def refuse_local(given: Mapping[str, object]) -> None:

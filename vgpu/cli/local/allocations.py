@@ -12,6 +12,7 @@ from typing import Final
 from limiter import local_state
 from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.domain import printable
+from vgpu.domain.asks import space
 from vgpu.domain.errors import MalformedError, VgpuError
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
@@ -21,6 +22,7 @@ NODE_STATE: Final = Path("/var/lib/vgpu")  # the device plugin's default
 
 _RECORD: Final = "record.json"  # the device plugin's record of an allocation's holder
 _MAX_TEXT: Final = 65536  # bytes
+_MAX_GROUP: Final = 128  # bytes: the names of a namespace and a group, with what is between them
 
 
 class StateUnreadable(VgpuError):
@@ -38,6 +40,8 @@ class MachineAllocation:
         limits: the limits in force; None where they cannot be read.
         cards: what is used of each card, without processes that were killed; empty before the first use, None where the
             region cannot be read.
+        group: the name of its group in space, the first digits of the group's fingerprint where it has no name; empty
+            where it is in none.
         is_container: whether it is a Kubernetes container's, whose record is removed a minute or more after its end.
     """
 
@@ -45,6 +49,7 @@ class MachineAllocation:
     name: str
     limits: Limits | None
     cards: tuple[CardUse, ...] | None
+    group: str = ""
     is_container: bool = False
 
 
@@ -76,7 +81,8 @@ def read_limits(folder: Path) -> Limits | None:
 
 def _allocation(folder: Path) -> MachineAllocation:
     is_container = (folder / _RECORD).exists()
-    return MachineAllocation(folder, _name(folder), read_limits(folder), _cards(folder), is_container)
+    found = read_limits(folder)
+    return MachineAllocation(folder, _name(folder), found, _cards(folder), _group(folder, found), is_container)
 
 
 def _is_trusted(directory: Path) -> bool:
@@ -114,6 +120,17 @@ def _name(folder: Path) -> str:
         left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
         return left + printable.line(text)
     return "?"
+
+
+def _group(folder: Path, found: Limits | None) -> str:
+    """Return the name of a member's group: the limits say whether there is one, the file beside them its name."""
+    if found is None or found.space is None:
+        return ""
+    try:
+        name = _read(folder / space.NAME_FILE, _MAX_GROUP).decode(errors="replace")
+    except OSError:
+        name = ""
+    return printable.line(name) or found.space.group.hex()[:8]
 
 
 def _command(written: bytes) -> str:

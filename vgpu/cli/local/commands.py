@@ -12,9 +12,10 @@ import typer
 from limiter import launch, local_arbiter, local_state
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
-from vgpu.cli.local import allocations, cards, log, set_limits
+from vgpu.cli.local import allocations, cards, log, set_limits, space_group
 from vgpu.cli.local import run as child
 from vgpu.cli.local.set_limits import LimitsChange
+from vgpu.cli.local.space_group import LocalGroup
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 from vgpu.domain.formats.limits import Limits
 from vgpu.domain.quantity import FULL_CORES
@@ -65,17 +66,37 @@ def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> No
             ),
         ] = MemoryPolicy.REFUSE,
         priority: Priority = None,
+        space: Annotated[
+            str | None,
+            typer.Option(
+                metavar="GROUP",
+                help="run at the same moment as your other programs of this group, which share one MPS server and its "
+                "faults; their --gpu-cores add up",
+            ),
+        ] = None,
+        sm_percentage: Annotated[
+            int | None,
+            typer.Option(metavar="PERCENT", help="with --space: percent of a card's multiprocessors, at most"),
+        ] = None,
     ) -> None:
         """Run a command under limits of GPU memory and time, which all its processes share.
 
         The exit code is the command's; 127: not found, 126: not executable, 125: the limits cannot be set.
         """
-        given = (gpu_mem, gpu_cores, compute_policy)
-        outcome.require(given, "run: nothing to limit; give --gpu-mem, --gpu-cores or --compute-policy")
+        given = (gpu_mem, gpu_cores, compute_policy, space)
+        outcome.require(given, "run: nothing to limit; give --gpu-mem, --gpu-cores, --compute-policy or --space")
+        if sm_percentage is not None and space is None:
+            outcome.fail("run: --sm-percentage: needs --space too", outcome.USAGE)
 
         def run_limited() -> int:
-            wanted = launch.parse(gpu_mem, gpu_cores, compute_policy, memory_policy, priority or 0)
-            limits = launch.environment(wanted, environment, host, command)
+            policy = compute_policy or (ComputePolicy.BURST if space is not None else None)
+            wanted = launch.parse(gpu_mem, gpu_cores, policy, memory_policy, priority or 0)
+            if space is None:
+                limits = launch.environment(wanted, environment, host, command)
+            else:
+                group = LocalGroup(space, local_state.state_directory(environment))
+                wanted = space_group.membership(wanted, group, sm_percentage)
+                limits = space_group.environment(wanted, group, environment, host, command)
             keep_arbiter = partial(local_arbiter.ensure_running, local_state.state_directory(environment))
             return child.run_limited(command, limits, lambda: _warn(wanted), keep_arbiter)
 

@@ -60,9 +60,11 @@ def changed_limits(former: Limits, change: LimitsChange) -> Limits:
 
     An allocation that had no cores and gets some without a policy gets the default policy, as `vgpu run` would give it.
     """
+    if former.space is not None and change.policy is not None:
+        raise ValueError("--compute-policy: the program is in a group in space, which is a policy itself")
     had_cores = any(card.cores for card in former.cards)
     policy = change.policy
-    if policy is None and change.cores is not None and not had_cores:
+    if policy is None and change.cores is not None and not had_cores and former.space is None:
         policy = default_compute_policy(change.cores)
     size = None if change.memory is None else _size(change.memory)
     if policy is ComputePolicy.FIXED and not had_cores and not change.cores:

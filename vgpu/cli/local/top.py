@@ -61,11 +61,11 @@ def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[
 def _shown(output: Output, console: Console, nothing: str, *, is_live: bool) -> Iterator[Show]:
     if is_live:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            yield lambda seen: live.update(top_table.table(seen) if seen else nothing, refresh=True)
+            yield lambda seen: live.update(top_table.shown(seen) if seen else nothing, refresh=True)
     elif output is Output.JSON:
         yield lambda seen: _print(console, json.dumps([asdict(row) for row in seen]))
     else:
-        yield lambda seen: console.print(top_table.table(seen) if seen else nothing)
+        yield lambda seen: console.print(top_table.shown(seen) if seen else nothing)
 
 
 def _print(console: Console, line: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vgpu.cli.local.allocations import MachineAllocation
+from vgpu.domain.asks import space
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import CardUse, UsageWindow
@@ -24,6 +25,7 @@ class TopRow:
             allocation without cores that is alone on its card.
         share_10s: over the last ten seconds.
         throttled: share of the time since the last sample that launches waited; None in the first sample.
+        space_group: the name of its group in space, whose policy is `space`; empty where it is in none.
     """
 
     id: str
@@ -40,6 +42,32 @@ class TopRow:
     delayed_launches: int | None
     longest_wait_us: int | None
     refusals: int | None
+    space_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group in space on one card: its members together.
+
+    Attributes:
+        group: its name.
+        members: number of allocations.
+        used_bytes: of those whose region can be read.
+        limit_bytes: the sum of the members' limits; None where one has none.
+        cores: percent of the card's time that is guaranteed to the group.
+        share_1s: the largest of the members' shares, because they have parts of one turn at the same moment: the group
+            had this share at least. None where none was measured, as for a group that is alone on its card.
+        share_10s: likewise over the last ten seconds.
+    """
+
+    group: str
+    gpu: CardUuid
+    members: int
+    used_bytes: int
+    limit_bytes: int | None
+    cores: int
+    share_1s: float | None
+    share_10s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +85,29 @@ def make_rows(allocations: Iterable[MachineAllocation], before: WaitSample, now_
         for allocation in allocations
         for card in allocation.cards or (_unused(),)
     ]
+
+
+def make_groups(rows: Iterable[TopRow]) -> list[GroupRow]:
+    """Return the groups in space among the rows, by name and card."""
+    found: dict[tuple[str, CardUuid], list[TopRow]] = {}
+    for row in rows:
+        if row.space_group:
+            found.setdefault((row.space_group, row.gpu), []).append(row)
+    return [_group(name, gpu, members) for (name, gpu), members in sorted(found.items())]
+
+
+def _group(name: str, gpu: CardUuid, members: list[TopRow]) -> GroupRow:
+    limits = [row.limit_bytes for row in members]
+    return GroupRow(
+        name,
+        gpu,
+        len(members),
+        sum(row.used_bytes or 0 for row in members),
+        None if None in limits else sum(limit for limit in limits if limit is not None),
+        space.guarantee(row.cores for row in members),
+        max((row.share_1s for row in members if row.share_1s is not None), default=None),
+        max((row.share_10s for row in members if row.share_10s is not None), default=None),
+    )
 
 
 def sample(allocations: Iterable[MachineAllocation], now_ns: int) -> WaitSample:
@@ -85,7 +136,7 @@ def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_n
         gpu=card.gpu,
         used_bytes=card.used_bytes if is_known else None,
         limit_bytes=limit.memory_bytes if allocation.limits else None,
-        policy=str(limits.compute_policy) if allocation.limits else None,
+        policy=_policy(allocation),
         cores=limit.cores,
         priority=limits.priority,
         share_1s=_share(card, card.second, now_ns),
@@ -94,7 +145,14 @@ def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_n
         delayed_launches=card.delayed_launches if is_known else None,
         longest_wait_us=card.longest_wait_us if is_known else None,
         refusals=card.refusals if is_known else None,
+        space_group=allocation.group,
     )
+
+
+def _policy(allocation: MachineAllocation) -> str | None:
+    if allocation.limits is None:
+        return None
+    return space.SPACE if allocation.group else str(allocation.limits.compute_policy)
 
 
 def _limit_of(limits: Limits, gpu: CardUuid) -> CardLimit:

@@ -1,14 +1,18 @@
 """Rows for people: a table that eighty columns hold, whatever the figures are."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from vgpu.cli.local.top_rows import TopRow
+from vgpu.cli.local import top_rows
+from vgpu.cli.local.top_rows import GroupRow, TopRow
+from vgpu.domain.identifiers import CardUuid
 
 _HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
+_GROUP_HEADS: Final = ("CARD", "MEMBERS", "MEMORY", "ASKED", "1s%", "10s%")
 _UNKNOWN: Final = "?"  # limits or figures that cannot be read
 _POLICIES: Final = {"best-effort": "best"}
 _DIGITS: Final = 999.5  # from here on a figure would be written with four
@@ -25,6 +29,23 @@ def table(rows: Iterable[TopRow]) -> Table:
     for row in rows:
         made.add_row(*map(Text, _cells(row)))
     return made
+
+
+def groups_table(rows: Iterable[GroupRow]) -> Table:
+    """Make the table of groups in space."""
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
+    made.add_column("GROUP IN SPACE", no_wrap=True, ratio=1, min_width=8, overflow="ellipsis")
+    for head in _GROUP_HEADS:
+        made.add_column(head, no_wrap=True, justify="right")
+    for row in rows:
+        made.add_row(*map(Text, _group_cells(row)))
+    return made
+
+
+def shown(rows: Sequence[TopRow]) -> RenderableType:
+    """Return what people see: the allocations, and below them the groups in space, where there are any."""
+    groups = top_rows.make_groups(rows)
+    return Group(table(rows), "", groups_table(groups)) if groups else table(rows)
 
 
 def size(amount: int) -> str:
@@ -64,7 +85,7 @@ def _cells(row: TopRow) -> list[str]:
     return [
         row.id[:8],
         row.name,
-        row.gpu.removeprefix("GPU-")[:6],
+        _card(row.gpu),
         memory(row),
         f"{_POLICIES.get(row.policy, row.policy)} {row.cores}" if row.policy else _UNKNOWN,
         *map(percent, (row.share_1s, row.share_10s, row.throttled)),
@@ -72,6 +93,22 @@ def _cells(row: TopRow) -> list[str]:
         _known(duration, row.longest_wait_us),
         _known(count, row.refusals),
     ]
+
+
+def _group_cells(row: GroupRow) -> list[str]:
+    limit = "-" if row.limit_bytes is None else size(row.limit_bytes)
+    return [
+        row.group,
+        _card(row.gpu),
+        str(row.members),
+        f"{size(row.used_bytes)}/{limit}",
+        str(row.cores),
+        *map(percent, (row.share_1s, row.share_10s)),
+    ]
+
+
+def _card(gpu: CardUuid) -> str:
+    return gpu.removeprefix("GPU-")[:6]
 
 
 def _known(write: Callable[[int], str], amount: int | None) -> str:

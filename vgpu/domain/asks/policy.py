@@ -9,10 +9,10 @@ from typing import Final, TypeVar
 
 from vgpu.domain import names
 from vgpu.domain.asks import space
-from vgpu.domain.asks.space import SpaceWish
+from vgpu.domain.asks.space import SpaceGroup, SpaceWish
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.domain.problem import Problem
 
 MAX_PRIORITY = 100
@@ -142,6 +142,10 @@ class PodOptions:
     def compute_policy_name(self) -> str:
         """The compute policy as the pod names it; empty where it names none."""
         return space.SPACE if self.space else self.compute_policy or ""
+
+    def group(self, namespace: Namespace) -> SpaceGroup | None:
+        """Return the group in space of a pod of this namespace; None where it is in none."""
+        return self.space.group(namespace) if self.space else None
 
     @property
     def prefers_neighbours(self) -> bool:

@@ -15,6 +15,7 @@ SPACE: Final = "space"  # the compute policy
 MAX_CLIENTS: Final = 48  # processes that one MPS server serves, Volta to Hopper; placement counts containers
 SHARED: Final = "shared/"  # before the name of a group of the whole cluster
 FINGERPRINT_SIZE: Final = 16  # bytes
+NAME_FILE: Final = "space-group"  # beside a member's limits file, which has the fingerprint only; for people
 
 _PERCENT: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
 

@@ -83,7 +83,7 @@ def _card(seen: Json, wanted: Json) -> Card:
         nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
         cordoned=bool(wanted.get("cordoned")),
         cordoned_since=_time(seen.get("cordonedSince")) if wanted.get("cordoned") else "",
-        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
+        mode=CardMode.of(mode),
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
         unified=bool(seen.get("unified")),

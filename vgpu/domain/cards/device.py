@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from vgpu.domain import slices
 from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
@@ -13,7 +13,12 @@ class CardMode(StrEnum):
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"  # whole cards only
-    MPS = "mps"  # not implemented: refused
+    UNKNOWN = "unknown"  # what another version may know; no user can write it
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the mode of this name; UNKNOWN for any other name, because such a card must not be shared."""
+        return cls(name) if name in set(cls) else cls(cls.UNKNOWN)
 
 
 EXCLUSIVE_PROCESS: Final = (

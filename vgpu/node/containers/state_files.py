@@ -4,6 +4,7 @@
 <state>/allocations/<id>/notices/idle                     what the container's pod was warned of, as long as that holds
 <state>/allocations/<id>/space/                           empty, or the pipe directory of the container's group in
                                                           space is mounted here (vgpu/node/space/membership.py)
+<state>/allocations/<id>/space-group                      that group's name, for `vgpu top`; not mounted
 <state>/allocations/<id>/libvgpushare.so, ld.so.preload   copies: a container can lease a file (fcntl, F_SETLEASE), and
                                                           whoever opens it then waits for 45 s (docs/adr/0034)
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from vgpu.adapters import mounts
+from vgpu.domain.asks import space
 from vgpu.domain.errors import MalformedLimits, StateUnusable
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
@@ -101,6 +103,11 @@ class StateFiles:
     def lead_space_to(self, allocation: str, pipe: Path) -> None:
         """Let the container find this pipe directory from its next start on, until `prepare`. Raises OSError."""
         mounts.bind(pipe, self.space(allocation))
+
+    def name_group(self, allocation: str, group: str) -> None:
+        """Write which group in space the container is a member of, for people. Raises OSError."""
+        content = group.encode()
+        self._create(self.allocations / allocation / space.NAME_FILE, content, len(content), 0o644)
 
     def write_notice(self, allocation: str, text: str) -> None:
         """Write the notice that the container's pod is idle, or remove it where the text is empty. Raises OSError."""

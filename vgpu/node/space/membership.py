@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
+from vgpu.domain.asks.space import SpaceGroup
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.space import directories
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
@@ -29,13 +31,15 @@ class GroupMembership:
         """`clock` is monotonic, in seconds."""
         self._files, self._clock, self._sleep = files, clock, sleep
 
-    async def join(self, allocation: str, of: GroupOnCard) -> bool:
-        """Make an allocation a member; False where no daemon serves the group within READY_S.
+    async def join(self, allocation: str, card: CardUuid, group: SpaceGroup) -> bool:
+        """Make an allocation a member of a group on a card; False where no daemon serves it within READY_S.
 
         The allocation stays a member then, so that the next call finds the daemon. Raises OSError, and StateUnusable
         where the state directory's path is too long for sockets.
         """
+        of = GroupOnCard(card, group.directory)
         groups = SpaceDirectories(self._files.state / "space")
+        self._files.name_group(allocation, str(group))
         groups.add_member(of, allocation)
         until = self._clock() + READY_S
         while not groups.is_ready(of):

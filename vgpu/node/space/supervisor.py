@@ -154,7 +154,7 @@ class Supervisor:
         starts.note_start(self._clock())
         self._directories.make(of)
         pipe, logs = self._directories.pipe(of), self._directories.log(of)
-        process = mps.start(self._program, of.card, pipe, logs, self._environment)
+        process = mps.start(self._program, pipe, logs, self._environment, of.card)
         self._started.append(process)
         self._watched[of].has_answered = False
         log.info("group %s: daemon started as process %d", of, process.pid)

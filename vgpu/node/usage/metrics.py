@@ -5,7 +5,7 @@ the findings tell where they are wrong. There are 22 series for each container a
 11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
 
 A container with long kernels has two series more, three while one of them does not end. A member of a group in space
-has one series more. A container of a synthetic
+has two series more, and each group one for each card. A container of a synthetic
 load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in every series instead would
 begin all of them anew where the pod's label changes.
 """
@@ -70,6 +70,7 @@ class ContainerState:
         is_synthetic: whether its kernels are a load for tests, and no use.
         endless_kernel_s: for how long a kernel of it has run that does not end; None where there is none.
         outside_group: how many of its processes are no clients of its group's MPS server; None outside of groups.
+        space_group: the name of its group in space; empty outside of groups.
     """
 
     holder: Holder
@@ -85,6 +86,7 @@ class ContainerState:
     is_synthetic: bool = False
     endless_kernel_s: float | None = None
     outside_group: int | None = None
+    space_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class NodeReading:
         is_registered: whether the kubelet takes the node's devices.
         unread_regions: number of regions that cannot be read.
         refusals: number of containers that were refused at their start, and whose pods exist.
+        group_faults: how often the MPS server of each group in space that has members faulted, by card and group.
     """
 
     node: NodeName
@@ -112,6 +115,7 @@ class NodeReading:
     is_registered: bool = False
     unread_regions: int = 0
     refusals: int = 0
+    group_faults: Mapping[tuple[CardUuid, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,19 @@ WAITS: Final = Metric(
     (*_CONTAINER_LABELS, "cause"),
 )
 
+SPACE_GROUP: Final = Metric(
+    "vgpu_container_space_group",
+    _G,
+    "1 for a member of a group in space, with the group's name: their sum on a card is its number of members",
+    (*_CONTAINER_LABELS, "space_group"),
+)
+GROUP_FAULTS: Final = Metric(
+    "vgpu_card_group_faults_total",
+    _C,
+    "Faults of the MPS server of a group in space since the plugin started, each of which ended all of its programs",
+    (*_CARD_LABELS, "space_group"),
+)
+
 CARD_ROWS: Final = (
     _card("healthy", _G, "1 while the card is given to new containers", lambda c: not c.fault),
     _card(
@@ -299,7 +316,9 @@ FINDINGS: Final = Metric(
 CATALOGUE: Final = (
     *(row.metric for row in CONTAINER_ROWS),
     WAITS,
+    SPACE_GROUP,
     *(row.metric for row in CARD_ROWS),
+    GROUP_FAULTS,
     FAULTS,
     XIDS,
     INFO,
@@ -320,7 +339,15 @@ def families(state: NodeReading) -> list[MetricFamily]:
         MetricFamily(
             WAITS, [((*labels, cause), value) for labels, container in containers for cause, value in _waits(container)]
         ),
+        MetricFamily(
+            SPACE_GROUP,
+            [((*labels, container.space_group), 1) for labels, container in containers if container.space_group],
+        ),
         *(_family(row, [(cards[card.gpu.card.uuid], card) for card in state.cards]) for row in CARD_ROWS),
+        MetricFamily(
+            GROUP_FAULTS,
+            [((*cards[gpu], group), count) for (gpu, group), count in state.group_faults.items() if gpu in cards],
+        ),
         MetricFamily(FAULTS, [((*cards[card.gpu.card.uuid], card.fault), 1) for card in state.cards if card.fault]),
         MetricFamily(
             XIDS, [((*cards[c.gpu.card.uuid], xid), count) for c in state.cards for xid, count in c.xids.items()]

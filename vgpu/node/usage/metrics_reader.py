@@ -15,13 +15,14 @@ from vgpu.adapters.metrics import MetricFamily
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
 from vgpu.adapters.procfs import HostProcess
 from vgpu.adapters.slot_owners import SlotOwners
+from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.cards import measured_card
 from vgpu.domain.cards.measured_card import CardSensors
 from vgpu.domain.cards.measured_use import WAIT_CAUSES, MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import NO_CONTAINER, NO_POD, CardUuid, KubeletPodUid, NodeName
+from vgpu.domain.identifiers import NO_CONTAINER, NO_POD, CardUuid, KubeletPodUid, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import MIB
 from vgpu.node.cards.inventory import InventoryState
@@ -35,6 +36,7 @@ from vgpu.node.processes.findings import ProcessFinding
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import ProcessGroup
+from vgpu.node.space.directories import GroupOnCard
 from vgpu.node.usage import dcgm_metrics, kernel_reports, metrics, process_owner, space_reports
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
@@ -74,6 +76,7 @@ class NodeSources:
         slice_mib: MiB of a memory slice.
         servers: the MPS servers of groups in space.
         outside_spaces: how many processes of each member of such a group are no clients of MPS, by NVML.
+        group_faults: how often the server of each such group has faulted.
     """
 
     cards: Callable[[], InventoryState]
@@ -88,6 +91,7 @@ class NodeSources:
     slice_mib: int
     servers: GroupServers
     outside_spaces: Callable[[], Mapping[ContainerKey, int]]
+    group_faults: Callable[[], Mapping[GroupOnCard, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class _Known:
     refusals: int
     slice_mib: int
     outside_spaces: Mapping[ContainerKey, int]
+    group_faults: Mapping[GroupOnCard, int]
+    space_groups: Mapping[PodUid, SpaceGroup]
 
 
 class MetricsReader:
@@ -183,6 +189,7 @@ class MetricsReader:
                 part,
                 is_synthetic=part.holder.uid in synthetic,
                 outside_group=outside.get((part.holder.uid, part.holder.container)),
+                space_group=str(known.space_groups.get(part.holder.uid, "")),
             )
             for allocation in known.running.values()
             for part in self._containers(allocation, accounts[allocation.id], known)
@@ -197,6 +204,7 @@ class MetricsReader:
             known.is_registered,
             sum(bool(account.problem) for account in accounts.values()),
             known.refusals,
+            _group_faults(known, parts),
         )
 
     def kernel_reports(self, evicts: Collection[str] = ()) -> list[JsonObject]:
@@ -375,7 +383,18 @@ def _known(sources: NodeSources) -> _Known:
         sources.refusals(),
         sources.slice_mib,
         sources.outside_spaces(),
+        sources.group_faults(),
+        {pod.uid: pod.space.group for pod in sources.pods() if pod.space is not None},
     )
+
+
+def _group_faults(known: _Known, parts: Iterable[ContainerState]) -> dict[tuple[CardUuid, str], int]:
+    """Return how often the server of each group with members has faulted, by the card and the group's name."""
+    found: dict[tuple[CardUuid, str], int] = {}
+    for part in parts:
+        if group := known.space_groups.get(part.holder.uid):
+            found[part.gpu, str(group)] = known.group_faults.get(GroupOnCard(part.gpu, group.directory), 0)
+    return found
 
 
 def _memory(known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, MemoryUse]:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Final
 
 from extender.admin.answers import rows
-from extender.admin.answers.listed import columns, figures, grants
+from extender.admin.answers.listed import columns, figures, grants, space_groups
 from extender.admin.answers.listed.columns import NO_EXAMPLE, AnswerSchema, Column, described_by
 from extender.admin.answers.listed.filters import AtLeast, Flag, OneOf
 from extender.admin.answers.paging import ListKind, Row
@@ -84,6 +84,13 @@ WITH_PODS: Final[tuple[Column[ListedCard], ...]] = (
         "the containers of pods that the caller may see",
         NO_EXAMPLE,
         lambda gpu: grants.tenants(gpu.view.name, gpu.card.uuid, gpu.snapshot, gpu.sees),
+    ),
+    Column(
+        "spaceGroups",
+        list[space_groups.SpaceGroupSchema],
+        "the groups in space on the card that have a pod which the caller may see",
+        NO_EXAMPLE,
+        lambda gpu: space_groups.on_card(gpu.view.name, gpu.card.uuid, gpu.snapshot, gpu.sees),
     ),
     Column(
         "namespaces",

@@ -42,6 +42,8 @@ COLUMNS: Final[tuple[Column[ListedGrant], ...]] = (
     Column("cores", int, "percent of the card's time that is guaranteed", 30,
            lambda held: FULL_CORES if held.grant.whole else held.grant.cores or 0),
     Column("whole", bool, "no other container may use the card", NO_EXAMPLE, lambda held: held.grant.whole),
+    Column("spaceGroup", str, "the container's group in space: NAMESPACE, NAMESPACE/NAME, or */NAME of one of the "
+           "cluster; empty: none", NO_EXAMPLE, lambda held: str(rows.space_group(held.pod) or "")),
     *figures.used(lambda held: held.used),
     Column("idleSeconds", int | None, "time since the container last used the card, as reported; null: unknown", 0,
            lambda held: rows.idle_s(held.pod, held.container, held.grant.gpu, held.snapshot)),

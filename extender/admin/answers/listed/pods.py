@@ -53,6 +53,8 @@ COLUMNS: Final[tuple[Column[ListedPod], ...]] = (
     Column("gpuCount", int, "", 1, lambda item: rows.asked_gpus(item.request)),
     Column("computePolicy", str, "empty: the default", "burst",
            lambda item: item.request.options.compute_policy_name if item.request else ""),
+    Column("spaceGroup", str, "the pod's group in space: NAMESPACE, NAMESPACE/NAME, or */NAME of one of the cluster; "
+           "empty: none", "default/models", lambda item: str(rows.space_group(item.pod) or "")),
     Column("priority", int, "of the pod's PriorityClass", NO_EXAMPLE, lambda item: item.pod.scheduling.priority,
            sortable=True),
     Column("gpus", list[grants.GrantSchema], "what the pod has", NO_EXAMPLE,

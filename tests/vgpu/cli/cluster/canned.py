@@ -28,7 +28,7 @@ def gpu(number: int, allocated: int, cores: int, pods: list[dict[str, Any]], **m
         "allocatedCores": cores, "freeCores": 100 - cores if usable else 0, "shares": len(pods), "heldWhole": False,
         "healthy": True, "reason": "", "countsOn": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
         "podCount": len(pods), "pods": pods, "usedMiB": allocated // 2 if pods else None,
-        "usedCores": cores // 2 if pods else None,
+        "usedCores": cores // 2 if pods else None, "spaceGroups": [],
     }  # fmt: skip
     return {**row, **more}
 
@@ -46,7 +46,7 @@ def node(number: int, **more: Any) -> dict[str, Any]:
 def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
     row = {
         "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "statusReason": "", "node": "", "requested": "8 GiB, 30 %",
-        "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "priority": 0, "gpus": [], "problems": [],
+        "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "spaceGroup": "", "priority": 0, "gpus": [], "problems": [],
         "idleSeconds": None, "staleSince": "",
     }  # fmt: skip
     return {**row, **more}
@@ -55,6 +55,7 @@ def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
 TRAIN = pod("train", "Running", node="node-1", requested="2 x 8 GiB, 30 %", gpuCount=2, computePolicy="burst",
             gpus=[grant(0, 8192, 30), grant(1, 8192, 30)],
             idleSeconds=5460)  # fmt: skip
+MEMBER = {"computePolicy": "space", "spaceGroup": "default/models"}
 WHOLE = pod("whole", "Running", node="node-2", requested="1 whole card", gpus=[grant(2, 81538, 100, whole=True)])
 REASONS = [{"reason": "CardInsufficientMemory", "text": "no card has the GPU memory free", "nodes": 2}]
 NEAREST = {
@@ -67,7 +68,7 @@ MESSAGE = (
 )
 DECISION = {"time": "2026-11-22T11:59:58+00:00", "attempts": 12, "reasons": REASONS}
 WAITING = {"waitsSince": "2026-11-22T11:40:00+00:00", "lastDecision": DECISION}
-WAITS = {**pod("waits", "Pending"), **WAITING, "message": MESSAGE, "reasons": REASONS, "nearest": NEAREST}
+WAITS = {**pod("waits", "Pending", **MEMBER), **WAITING, "message": MESSAGE, "reasons": REASONS, "nearest": NEAREST}
 HOSTILE = pod("evil\x1b[31m", "Pending", requested="1 GiB", problems=["spec: is wrong"])
 
 
@@ -86,7 +87,7 @@ def refused(name: str, cards: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 EXPLANATION = {
-    "pod": pod("waits", "Pending"), "message": MESSAGE, "fits": False, "nodesThatFit": 0, "reasons": REASONS,
+    "pod": pod("waits", "Pending", **MEMBER), "message": MESSAGE, "fits": False, "nodesThatFit": 0, "reasons": REASONS,
     "nearest": NEAREST, **WAITING,
     "advice": [
         {"code": "ask-for-less-memory", "text": "ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)", "node": "node-1",
@@ -120,8 +121,10 @@ SUMMARY = {
 }  # fmt: skip
 
 TENANT = {"namespace": "default", "pod": "train", **grant(0, 8192, 30)}
+GROUP = {"spaceGroup": "default/models", "namespace": "default", "name": "models", "members": 2, "cores": 20,
+         "memoryMiB": 4096, "usedMiB": 2048, "usedCores": 15, "usedAt": ""}  # fmt: skip
 GPUS = [
-    gpu(0, 8192, 30, [TENANT]),
+    gpu(0, 8192, 30, [TENANT], spaceGroups=[GROUP]),
     gpu(1, 8192, 30, [{**TENANT, **grant(1, 8192, 30)}]),
     gpu(2, 81538, 100, [{**TENANT, "pod": "whole", **grant(2, 81538, 100, whole=True)}], heldWhole=True),
     gpu(3, 0, 0, [], healthy=False, reason="XID 79: fallen off the bus", cordoned=True),

@@ -1,18 +1,21 @@
 """Reading allocations: their files may be missing, damaged or hostile."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limiter import launch
 from tests.vgpu.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import StateUnreadable
 from vgpu.cli.local.top_rows import WaitSample, make_rows
 from vgpu.cli.local.top_table import table
 from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import SpaceMembership
 
 
 def test_a_command_and_a_pod_have_names(home: Path, make: Make) -> None:
@@ -29,6 +32,14 @@ def test_an_allocation_of_a_killed_vgpu_run_is_recognised(home: Path, make: Make
     (make("a", command="train") / "owner").unlink()
     os.mkfifo(home / "allocations" / "a" / "owner")
     assert allocations.read_all(home)[0].name == "(left) train"
+
+
+def test_a_member_of_a_group_has_its_name_or_the_beginning_of_its_fingerprint(home: Path, make: Make) -> None:
+    wanted = replace(launch.parse("8GiB", 30, "burst"), space=SpaceMembership(bytes(range(16))))
+    (make("a", wanted=wanted, command="a") / "space-group").write_text("team/models\x1b")
+    make("b", wanted=wanted, command="b")
+    (make("c", command="c") / "space-group").write_text("team/models")
+    assert [found.group for found in allocations.read_all(home)] == ["team/models?", "00010203", ""]
 
 
 @pytest.mark.parametrize("record", ["{}", "[]", "null", "x", '{"holder": null}', '{"holder": {"name": 1}}'])

@@ -1,10 +1,12 @@
 """Changing the limits of a running allocation."""
 
 import fcntl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from limiter import launch
 from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
@@ -14,7 +16,7 @@ from vgpu.cli.local.set_limits import CannotSetLimits, LimitsChange
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.cards.device import Card
 from vgpu.domain.formats import limits
-from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 
 BURST = Limits(
     (CardLimit(GPU, GIB, 20), CardLimit(OTHER, None, 40)), ComputePolicy.BURST, 3, memory_policy=MemoryPolicy.SPILL
@@ -41,6 +43,14 @@ def test_cores_given_later_have_the_default_policy() -> None:
     assert set_limits.changed_limits(BURST, LimitsChange(cores=30)).compute_policy is ComputePolicy.BURST
     with pytest.raises(ValueError, match=r"--compute-policy.*--gpu-cores"):
         set_limits.changed_limits(none, LimitsChange(policy=ComputePolicy.FIXED))
+
+
+def test_a_member_of_a_group_in_space_stays_one() -> None:
+    former = replace(launch.parse("1GiB", None, "burst"), space=SpaceMembership(bytes(range(16))))
+    changed = set_limits.changed_limits(former, LimitsChange(cores=30))
+    assert (changed.space, changed.compute_policy) == (former.space, ComputePolicy.BURST)
+    with pytest.raises(ValueError, match="--compute-policy: the program is in a group in space"):
+        set_limits.changed_limits(former, LimitsChange(policy=ComputePolicy.FIXED))
 
 
 def test_an_amount_that_cannot_be_read_names_its_option() -> None:

@@ -44,6 +44,19 @@ def test_a_row_has_the_limits_and_the_usage_of_a_card() -> None:
     )
 
 
+def test_a_group_has_the_sums_of_its_members_on_a_card_and_the_largest_share() -> None:
+    held = [
+        replace(allocation, folder=Path(f"/state/{number}"), group="team/models" if number < 2 else "")
+        for number, allocation in enumerate(allocations_of(card_bytes(used=GIB), card_bytes(OTHER)) * 3)
+    ]
+    rows = top_rows.make_rows(held, WaitSample(), 200 * MS)
+    assert {row.policy for row in rows if row.space_group} == {"space"}
+    shares = [replace(row, share_1s=share) for row, share in zip(rows, (0.2, None, 0.3, None, 1.0, None), strict=True)]
+    other, own = sorted(top_rows.make_groups(shares), key=lambda group: group.gpu == GPU)
+    assert own == top_rows.GroupRow("team/models", GPU, 2, 2 * GIB, 16 * GIB, 60, 0.3, None)
+    assert other == top_rows.GroupRow("team/models", OTHER, 2, 0, None, 100, None, None)
+
+
 def test_without_a_measurement_there_is_no_share() -> None:
     (row,) = top_rows.make_rows(allocations_of(card_bytes(used=GIB)), WaitSample(), 200 * MS)
     assert (row.share_1s, row.share_10s) == (None, None)

@@ -46,6 +46,19 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert shown(unread)[1].split() == ["e5", "x", "*", "?/-", "burst", "0", "-", "-", "-", "?", "?", "?"]
 
 
+def test_groups_in_space_are_below_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    member = replace(FULLEST, policy="space", cores=30, space_group="team/models", share_1s=0.3, share_10s=None)
+    rows = [member, replace(member, share_1s=0.4, used_bytes=GIB), QUIET]
+    Console(width=80).print(top_table.shown(rows))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "space 30" in lines[1]
+    assert lines[-2].split() == ["GROUP", "IN", "SPACE", "CARD", "MEMBERS", "MEMORY", "ASKED", "1s%", "10s%"]
+    assert lines[-1].split() == ["team/models", "8f3c2a", "2", "1T/2T", "60", "40", "-"]
+    Console(width=80).print(top_table.shown([QUIET]))
+    assert "GROUP" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("used", "limit", "written"),
     [(GIB, 8 * GIB, "1G/8G"), (8 * GIB - 1, 8 * GIB, "<8G/8G"), (8 * GIB + 1, 8 * GIB, ">8G/8G"), (GIB, GIB, "1G/1G")],

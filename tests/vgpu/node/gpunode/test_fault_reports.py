@@ -1,5 +1,6 @@
 """Owners of the members of a group are told when the group's MPS server has faulted."""
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,6 +58,23 @@ def test_each_member_of_the_faulted_group_is_told_once_and_nobody_else(state: Pa
     now += TOLD_S + 1
     faults.look()
     assert faults.reports(16) == []
+
+
+def test_each_fault_is_counted_once_and_none_of_before_the_start(state: Path) -> None:
+    directories, now = SpaceDirectories(state / "space"), time.time()
+    directories.note_fault(OTHER)
+    faults = GroupFaults(state, lambda: now + 1, tuple, tuple)
+    faults.look()
+    assert faults.counts == {OTHER: 0}
+    for at in (now + 2, now + 3):
+        directories.note_fault(OF)
+        os.utime(state / "space" / "faults" / str(OF), (at, at))
+        faults.look()
+        faults.look()
+    assert faults.counts == {OF: 2, OTHER: 0}
+    directories.forget_fault(OF)
+    faults.look()
+    assert faults.counts == {OTHER: 0}
 
 
 def test_a_state_directory_without_groups_has_no_faults(tmp_path: Path, state: Path) -> None:

@@ -44,11 +44,13 @@ STATE = NodeReading(
             is_synthetic=True,
             endless_kernel_s=7.0,
             outside_group=1,
+            space_group="team/models",
         ),
     ),
     {"LimiterNotLoaded": 1},
     True,
     True,
+    group_faults={(uuid(0), "team/models"): 2},
 )
 
 
@@ -89,6 +91,20 @@ def test_only_a_synthetic_load_has_a_series_that_says_so() -> None:
     state = replace(STATE, containers=(PART, replace(PART, holder=LOAD, is_synthetic=True)))
     (synthetic,) = (family for family in metrics.families(state) if family.metric.name == "vgpu_container_synthetic")
     assert [(labels[-3:], value) for labels, value in synthetic.samples] == [(("team", "hold-x", "hold"), 1)]
+
+
+def test_a_group_has_its_members_and_the_faults_of_its_server() -> None:
+    member = replace(PART, space_group="team/models")
+    other = replace(member, holder=LOAD)
+    plain = replace(PART, holder=replace(HOLDER, name="plain"))
+    state = replace(STATE, containers=(member, other, plain))
+    found = {family.metric.name: family.samples for family in metrics.families(state)}
+    members = found["vgpu_container_space_group"]
+    assert [(labels[-4:], value) for labels, value in members] == [
+        (("team", "train-0", "main", "team/models"), 1),
+        (("team", "hold-x", "hold", "team/models"), 1),
+    ]
+    assert found["vgpu_card_group_faults_total"] == [(("n1", uuid(0), "0", "NVIDIA H100", "team/models"), 2)]
 
 
 def test_what_is_not_known_has_no_value() -> None:
