@@ -52,7 +52,7 @@ def test_long_kernels_are_counted(tenants: Tenants) -> None:
     tenant.session("[launches.feed_waited_for(1000, 100), launches.feed_waited_for(100_000, 8)]")
     activity = account_of(tenant).activity
     assert 5 <= activity.long_kernels <= 8  # not the first one, and the last one is measured by the next launch
-    assert 0.1e9 <= activity.long_kernel_ns / activity.long_kernels <= 0.13e9
+    assert 0.0999e9 <= activity.long_kernel_ns / activity.long_kernels <= 0.13e9  # less the launch itself, in the host
 
 
 def test_an_endless_kernel_is_found_within_ten_seconds(tenants: Tenants) -> None:
