@@ -4,8 +4,9 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -97,28 +98,42 @@ async def _serve(
         scheduler = SchedulerLease(seen.scheduler_leases, *settings.scheduler_lease_at, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)
-        late = (
-            *acting.tasks,
-            *_metrics(seen),
-            lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
-            leadership.run,
-            *_drain(settings, machine),
-        )
+        late = (*acting.tasks, lambda: scheduler.end_when_moved(lambda: not leadership.refusal()), leadership.run)
         listener = listening.listen(settings.host, settings.port)
         admin = _admin_process(seen, leadership, recorder, machine, replica.identity, admin_child)
         if admin:
             seen.is_admin_up = admin.is_running
         administering = asyncio.create_task(admin.run() if admin else _nothing())
+        reporting = asyncio.create_task(_when_listed(seen, [*_metrics(seen), *_drain(settings, machine)]))
         background = asyncio.create_task(seen.run(late))
         server = process.HttpServer(_config(settings, acting.verbs, seen, machine.perf_counter))
-        background.add_done_callback(lambda _: setattr(server, "should_exit", True))
+        for running in (background, reporting):
+            running.add_done_callback(lambda _: setattr(server, "should_exit", True))
+        end_others = partial(_cancel_once, administering, reporting)
         with listener:
-            await server.serve_until_cancelled([listener])
-        administering.cancel()  # it ends during the wait for the last Bindings
+            await server.serve_until_cancelled([listener], end_others)  # all end at the same time
+        end_others()
         await shut_down(acting.verbs.binder, leadership, background)
-        await asyncio.gather(administering, return_exceptions=True)
-    if not background.cancelled() and (failure := background.exception()) is not None:
-        raise failure
+        await asyncio.wait([administering, reporting])
+    for ended in (background, reporting):
+        if not ended.cancelled() and (failure := ended.exception()) is not None:
+            raise failure
+
+
+async def _when_listed(seen: Observers, runs: Iterable[Run]) -> None:
+    """Run these until cancelled, from when the first lists are complete."""
+    await seen.watches.wait()
+    async with asyncio.TaskGroup() as group:
+        for run in runs:
+            group.create_task(run())
+        await asyncio.Event().wait()
+
+
+def _cancel_once(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks; a second cancellation would cut off the end of a process that the first began."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
 
 
 def _drain(settings: ExtenderSettings, machine: EntryInputs) -> tuple[Run, ...]:

@@ -16,7 +16,7 @@ from extender.admin.stopping import StoppableApp
 from vgpu.adapters import process
 
 KEEP_ALIVE_S: Final = 75
-GRACE_S: Final = 2
+GRACE_S: Final = 0.3  # for the requests in flight; streams of events have no end
 
 
 class StoppingServer(process.HttpServer):
@@ -59,7 +59,7 @@ def _config(app: ASGIApp, tls: Mapping[str, Any]) -> uvicorn.Config:
         app,
         http=connections.Protocol,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=GRACE_S,  # type: ignore[arg-type] # asyncio.wait_for gets it, and takes fractions
         h11_max_incomplete_event_size=64 << 10,
         server_header=False,
         access_log=False,

@@ -17,7 +17,7 @@ from vgpu.adapters.child_process import ChildEnd, Restarts
 from vgpu.pacing.back_off import BackOff
 
 RESTARTS: Final = Restarts(BackOff(first_s=0.2, longest_s=10.0), steady_s=10.0)
-END_S: Final = 3.0
+END_S: Final = 0.5  # a transaction that is not finished by then is repeated by the next drain
 STOP_S: Final = 10.0  # for the last records on the way to the disk
 SWITCH_S: Final = 0.0005  # after which the recorder's thread gives the interpreter's lock to the verbs; 0.005 otherwise
 

@@ -1,12 +1,12 @@
 """What makes each alert of manifests/monitoring fire: a fault that really happens, for as long as the block lasts.
 
-A fault yields what must be done again and again meanwhile. Alerts that no fault here can bring about have a unit test
-of promtool only: `UNIT_TEST_ONLY` says why.
+A fault yields what must be done again and again meanwhile.
 """
 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,9 +15,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cluster import accounts, process
+import vgpu
+from cluster import accounts, process, wait
 from cluster.cluster import GpuCluster
 from cluster.parts import ClusterPart
+from cluster.programs import binaries
 from extender.history import folder
 from extender.history.recording import spill
 from simgpu import state_directory
@@ -33,11 +35,11 @@ Again = Callable[[], None]
 Fault = Callable[[PodNamespace, Prometheus], AbstractContextManager[Again]]
 
 SHORT_LIVED = "127.0.0.1:9875"  # metrics of the webhook whose certificate expires soon
+NEW_ADDRESS = "127.0.0.1:9876"  # metrics of an extender that Prometheus has not scraped before
+NO_DATABASE = "postgresql://nobody@127.0.0.1:9/none"
+ON_DISK = 'vgpu_extender_history_waiting_records{where="disk"}'
+BEHIND = 1_000  # records, above which the history is behind
 GPU_IS_LOST = 15  # of NVML
-UNIT_TEST_ONLY = {
-    "VgpuHistoryBehind": "a thousand records that wait for a quarter of an hour",
-    "VgpuVersionsDiffer": "two versions of the parts are not at hand",
-}
 
 
 def _nothing() -> None:
@@ -263,6 +265,59 @@ def _region_cut(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
 
 
 @contextmanager
+def _many_records_without_database(namespace: PodNamespace, scraping: Prometheus) -> Iterator[Again]:
+    """The cards of a GPUNode are cordoned and opened until enough events wait on the disk.
+
+    The alert takes the least number of a quarter of an hour. So the extender serves its metrics at another address
+    then, where the series begins with these records.
+    """
+    cluster, path = namespace.cluster, f"{names.GPUNODES_PATH}/many"
+    cards = [
+        {"uuid": f"GPU-many-{n}", "index": n, "model": "many", "memoryMiB": 1024, "healthy": True} for n in range(64)
+    ]
+    with cluster.extender_with(history_url=NO_DATABASE):
+        cluster.api.create(
+            names.GPUNODES_PATH, {"apiVersion": names.API_VERSION, "kind": "GPUNode", "metadata": {"name": "many"}}
+        )
+        try:
+            cluster.api.patch(f"{path}/status", {"status": {"sliceMiB": 256, "cards": cards}})
+
+            def are_many() -> bool:
+                for is_cordoned in (True, False):
+                    wanted = [{"uuid": card["uuid"], "cordoned": is_cordoned} for card in cards]
+                    cluster.api.patch(path, {"spec": {"cards": wanted}})
+                return (scraping.value(ON_DISK) or 0) > BEHIND
+
+            wait.until(are_many, f"{BEHIND} records wait", 60)
+            cluster.extender.restart(f"--history-url={NO_DATABASE}", f"--metrics-listen={NEW_ADDRESS}")
+            yield _nothing
+        finally:
+            cluster.api.delete(path)
+
+
+@contextmanager
+def _plugin_of_another_version(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
+    """The second node's device plugin has the version file of another build, as a wheel of that build has."""
+    cluster = namespace.cluster
+    folder, own = cluster.work / "another-version", cluster.plugins[1]
+    shutil.copytree(binaries.REPOSITORY / "vgpu", folder / "vgpu")
+    (folder / "vgpu" / "version.txt").write_text(f"{vgpu.__version__}.another")
+    plain = cluster.maker.environment
+    modules = os.pathsep.join((str(folder), plain["PYTHONPATH"]))
+    cluster.maker.environment = plain | {"PYTHONPATH": modules, "PYTHONSAFEPATH": "1"}
+    another = cluster.maker.plugin(cluster.nodes[1], "deviceplugin-another")
+    cluster.maker.environment = plain
+    own.stop()
+    try:
+        another.start()
+        yield _nothing
+    finally:
+        another.stop()
+        own.start()
+        shutil.rmtree(folder)
+
+
+@contextmanager
 def _spill_damaged(namespace: PodNamespace, _: Prometheus) -> Iterator[Again]:
     """Lines before the last one cannot be read; at the end they would be cut off as unfinished."""
     extender = namespace.cluster.extender
@@ -311,7 +366,9 @@ FAULTS: dict[str, Fault] = {
     "VgpuLimiterMissing": _process_without_limiter,
     "VgpuMemorySpilled": _card_full,
     "VgpuRegionsUnreadable": _region_cut,
-    "VgpuHistoryStoresNothing": _extender_with(history_url="postgresql://nobody@127.0.0.1:9/none"),
+    "VgpuHistoryStoresNothing": _extender_with(history_url=NO_DATABASE),
+    "VgpuHistoryBehind": _many_records_without_database,
     "VgpuHistoryLost": _spill_damaged,
     "VgpuReportsLate": _reports_refused,
+    "VgpuVersionsDiffer": _plugin_of_another_version,
 }

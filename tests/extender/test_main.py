@@ -1,6 +1,7 @@
 """The extender as a process: it starts from a kubeconfig, serves, and releases its Lease on SIGTERM."""
 
 import asyncio
+import contextlib
 import ipaddress
 import itertools
 import os
@@ -8,8 +9,10 @@ import resource
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -31,6 +34,8 @@ from vgpu.simulator.api import server
 
 POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-extender"
+CHILDREN = 2  # the admin's process and the drain
+ENDS_S = 2.5  # of it 1 s is for these processes; the rest is for a busy machine
 
 
 def test_every_policy_of_a_pod_may_be_the_default() -> None:
@@ -194,6 +199,68 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
             if process.returncode is None:
                 process.kill()
         assert await holder(http, url) == ""
+
+
+def test_the_process_of_the_verbs_imports_no_library_of_the_other_processes() -> None:
+    """Pods wait for its start after each restart."""
+    script = "import sys, extender.__main__, extender.serving; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"fastapi", "sqlalchemy", "alembic", "cryptography", "psycopg"} & set(found)
+
+
+@contextlib.asynccontextmanager
+async def extender_with_children(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """An extender with a history and an admin REST, whose URL is yielded too."""
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: "uid")
+    rest = free_port()
+    async with server.serving(api) as url, httpx.AsyncClient() as http:
+        flags = [f"--kubeconfig={kubeconfigs.write(folder, url)}", f"--listen=127.0.0.1:{free_port()}"]
+        flags += [f"--history-dir={folder}/history", f"--admin-listen=127.0.0.1:{rest}"]
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags)
+        try:
+            await until_ready(http, f"http://127.0.0.1:{rest}/healthz")
+            async with asyncio.timeout(20):
+                while len(children(process.pid)) < CHILDREN:
+                    await asyncio.sleep(0.05)
+            yield process, f"http://127.0.0.1:{rest}"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_running(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def seconds_until_stopped(process: asyncio.subprocess.Process) -> float:
+    begun = time.monotonic()
+    process.terminate()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    return time.monotonic() - begun
+
+
+async def test_a_stop_does_not_wait_for_processes_that_get_no_processor(tmp_path: Path) -> None:
+    """The admin's process and the drain have the lowest priority: on a busy machine they do not end by themselves."""
+    async with extender_with_children(tmp_path) as (process, _):
+        stopped = children(process.pid)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        assert await seconds_until_stopped(process) < ENDS_S
+        assert not any(map(is_running, stopped))
+
+
+async def test_a_stop_does_not_wait_for_a_stream_of_events(tmp_path: Path) -> None:
+    """A dashboard that is open has one."""
+    async with extender_with_children(tmp_path) as (process, rest), httpx.AsyncClient() as http:
+        accept = {"Accept": "text/event-stream"}
+        async with http.stream("GET", f"{rest}/api/v1/events", headers=accept) as stream:
+            assert stream.is_success
+            assert await seconds_until_stopped(process) < ENDS_S
 
 
 async def test_it_leads_beside_the_holder_of_the_followed_lease_only(tmp_path: Path) -> None:

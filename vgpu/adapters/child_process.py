@@ -60,7 +60,8 @@ async def ended(process: Process, within_s: float) -> int:
     """Wait until the process ends, and kill it when the time is over; return its exit status."""
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(process.wait(), within_s)
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself just now
+        process.kill()
     return await process.wait()
 
 

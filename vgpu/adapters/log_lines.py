@@ -4,6 +4,7 @@ A name, a path or an error of another program can hold line breaks and terminal 
 forge records, and obey in the terminal of whoever reads the log.
 """
 
+import codecs
 import logging
 import sys
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 MAX_MESSAGE: Final = 16_384  # an object of a tenant has up to 1.5 MB
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _INDENT: Final = "  "  # of tracebacks: a record begins in the first column, with its time
+_ESCAPE: Final = codecs.getencoder("unicode_escape")  # read from its file now: later there may be no file descriptor
 
 
 def begin(level: str) -> None:
@@ -37,6 +39,4 @@ def escaped(text: str) -> str:
     """Return a text with escapes, as Python writes them, in place of what cannot be printed."""
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
+    return "".join(character if character.isprintable() else _ESCAPE(character)[0].decode() for character in text)

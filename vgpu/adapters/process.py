@@ -87,8 +87,10 @@ class HttpServer(uvicorn.Server):
         """Capture nothing."""
         yield
 
-    async def serve_until_cancelled(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve; when cancelled, finish the requests in flight and return.
+    async def serve_until_cancelled(
+        self, sockets: list[socket.socket] | None = None, on_cancel: Callable[[], object] = lambda: None
+    ) -> None:
+        """Serve; when cancelled, call `on_cancel`, finish the requests in flight and return.
 
         Where `sockets` are given, they are listened on; else uvicorn ends the process if it cannot bind.
         """
@@ -97,4 +99,5 @@ class HttpServer(uvicorn.Server):
             await asyncio.shield(serving)
         except asyncio.CancelledError:
             self.should_exit = True
+            on_cancel()
             await serving

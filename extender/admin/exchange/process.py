@@ -21,7 +21,7 @@ from vgpu.pacing.back_off import BackOff
 RESTARTS: Final = Restarts(  # the process needs a second of a processor to start
     BackOff(first_s=5.0, longest_s=60.0), steady_s=60.0
 )
-END_S: Final = 4.0  # for the requests in flight
+END_S: Final = 0.5  # for the requests in flight: the next extender places no pod until this one has ended
 
 log = logging.getLogger(__name__)
 

@@ -90,7 +90,8 @@ def _of_kustomization(document: Json) -> Iterator[str]:
     yield from (f"there is no {folder}" for folder in folders if not (ROOT / folder).exists())
     images = {image["name"] for image in document.get("images", ())}
     yield from (f"no manifest has the image {image}" for image in sorted(images - names_of_images()))
-    targets = {patch["target"]["name"] for patch in document.get("patches", ()) if "target" in patch}
+    named_targets = [patch["target"] for patch in document.get("patches", ()) if "name" in patch.get("target", ())]
+    targets = {target["name"] for target in named_targets}
     yield from (f"no manifest has an object {target}" for target in sorted(targets - names_of_objects()))
 
 

@@ -32,6 +32,7 @@ CARD = '{"apiVersion": "vgpu.io/v1alpha1", "kind": "GPUNode", "metadata": {"name
         ("{kind: Kustomization, resources: [../../base], images: [{name: vgpushare-webhook}]}", ""),
         ("{kind: Kustomization, resources: [../base]}", "there is no manifests/overlays/base"),
         ("{kind: Kustomization, components: [../../components/cert-manager, ../../../dist/images]}", ""),
+        ("{kind: Kustomization, patches: [{target: {kind: ServiceAccount}, patch: ''}]}", ""),
         ("{kind: Kustomization, components: [../../components/hook]}", "there is no manifests/components/hook"),
         ("{kind: Kustomization, images: [{name: vgpushare-hook}]}", "no manifest has the image vgpushare-hook"),
         ("patches: [{target: {kind: Deployment, name: vgpu-hook}}]", "no manifest has an object vgpu-hook"),

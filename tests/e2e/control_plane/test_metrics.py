@@ -1,5 +1,6 @@
 """Metrics on the real cluster, scraped by a real Prometheus, against their sources."""
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.programs import prometheus
+from cluster.programs import binaries, prometheus
 from simgpu import usage
 from tests.e2e.node.test_node_files import at
-from tests.e2e.pod_namespace import PodNamespace, container, pod
+from tests.e2e.pod_namespace import FOREVER, PodNamespace, container, pod
 from tests.e2e.prometheus import Prometheus, scraping_all
 from vgpu.domain.quantity import MIB
 
@@ -59,6 +60,29 @@ def test_promtool_has_nothing_to_say_about_any_part(scraping: Prometheus) -> Non
         command = [str(prometheus.PROGRAMS.folder / "promtool"), "check", "metrics"]
         done = subprocess.run(command, input=scraping.text(target), capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), target
+
+
+def use_of_a_share() -> str:
+    """The expression that the documents give to autoscalers, over ten seconds."""
+    page = (binaries.REPOSITORY / "docs" / "other-tools.md").read_text()
+    (found,) = re.findall(r"^```text\n(sum by .*vgpu_container_cores_ratio.*)\n```$", page, re.MULTILINE)
+    assert found.count("[2m]") == 1
+    return str(found).replace("[2m]", "[10s]")
+
+
+def test_the_metric_of_autoscalers_is_one_where_a_pod_uses_its_share(
+    namespace: PodNamespace, scraping: Prometheus
+) -> None:
+    for name, command in {"busy": ("gpuprobe", "spin", "100000"), "waits": FOREVER}.items():
+        namespace.create(pod(name, container(command=command, gpu_mem=1024, gpu_cores=30)))
+    namespace.running("busy", "waits")
+
+    def uses() -> dict[str, float]:
+        found = scraping.query(use_of_a_share())
+        ours = (series for series in found if series["metric"]["namespace"] == namespace.name)
+        return {series["metric"]["pod"]: float(series["value"][1]) for series in ours}
+
+    namespace.until(lambda: 0.8 < uses().get("busy", 0) < 1.2 and uses().get("waits") == 0, "1 and 0", 60)
 
 
 def test_the_gpu_seconds_of_containers_add_up_to_what_they_used(namespace: PodNamespace, scraping: Prometheus) -> None:

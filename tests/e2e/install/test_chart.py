@@ -19,6 +19,7 @@ from cluster.command_line import vgpu
 from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.programs import binaries, helm
 from images import oci
+from tests import certificates
 from tests.e2e.install.pod_clusters import make_with_logs
 from tests.e2e.install.test_images import leftovers
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, create_admitted, holder
@@ -80,7 +81,8 @@ def of_other(reference: str) -> str:
 
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config) -> Iterator[ChartCluster]:
-    helm.ensure()
+    with certificates.of_the_machine():
+        helm.ensure()
     TRANSCRIPT.unlink(missing_ok=True)
     with make_with_logs(pytestconfig, "chart", lambda: ChartCluster(cards=2, runtime=RUNTIME)) as made:
         yield made

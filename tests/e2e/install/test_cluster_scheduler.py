@@ -16,6 +16,7 @@ from cluster.pod_cluster import NAMESPACE, PodCluster, build_identity
 from cluster.process import ClusterProcess
 from cluster.programs import binaries, helm
 from simgpu import state_directory
+from tests import certificates
 from tests.e2e.install.pod_clusters import make_with_logs
 from tests.e2e.install.test_chart import ChartCluster
 from tests.e2e.install.test_images import leftovers
@@ -80,7 +81,8 @@ class ControlPlaneCluster(ChartCluster):
 
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config) -> Iterator[ControlPlaneCluster]:
-    helm.ensure()
+    with certificates.of_the_machine():
+        helm.ensure()
     ControlPlaneCluster.transcript.unlink(missing_ok=True)
     build = partial(ControlPlaneCluster, cards=2, runtime=RUNTIME)
     with make_with_logs(pytestconfig, "cluster-scheduler", build) as made:

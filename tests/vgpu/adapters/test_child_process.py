@@ -1,6 +1,7 @@
 """Child processes: ended within a time, and started again with back-off."""
 
 import asyncio
+import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 
 import pytest
@@ -16,6 +17,15 @@ DEAF = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 def close_input(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
+
+
+async def test_a_process_that_ends_at_the_deadline_has_its_own_status() -> None:
+    """The loop was busy, and is told of the deadline and of the end at the same time."""
+    process = await asyncio.create_subprocess_exec("sh", "-c", "exit 3", stdin=DEVNULL)
+    ending = asyncio.create_task(child_process.ended(process, 0.05))
+    await asyncio.sleep(0)
+    time.sleep(0.3)  # noqa: ASYNC251 - the loop is busy
+    assert await ending == 3
 
 
 class Runs:

@@ -52,6 +52,18 @@ def test_half_a_surrogate_pair_is_written_as_an_escape(unpaired: str) -> None:
     assert formatted(unpaired).encode().decode().startswith(("WARNING pod \\ud800", "WARNING pod \\udfff"))
 
 
+def test_a_text_is_escaped_where_no_file_can_be_opened() -> None:
+    """A part that has no file descriptor left logs that, with a traceback."""
+    script = """
+import resource
+from vgpu.adapters import log_lines
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+print(log_lines.escaped("a\\nb"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "a\\nb\n"
+
+
 def test_no_text_forges_a_record_of_a_part_not_even_by_a_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, FORGED], stderr=subprocess.PIPE, text=True, check=True)
     lines = done.stderr.removesuffix("\n").split("\n")
