@@ -1,8 +1,7 @@
-"""The verbs' HTTP: Starlette's router, on which FastAPI's builds, and replies of bytes.
+"""The verbs' HTTP: FastAPI's router, without the middlewares of an application, and replies of bytes.
 
-No path has parameters, and no handler wants more of a request than its body. The middlewares of an application of
-FastAPI took a tenth of a filter's time, and its import a sixth of the extender's start, for which pods wait after each
-restart. The protocol: https://asgi.readthedocs.io/en/latest/specs/www.html
+No path has parameters, and no handler wants more of a request than its body. The middlewares of an application took a
+tenth of a filter's time. The protocol: https://asgi.readthedocs.io/en/latest/specs/www.html
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from fastapi import APIRouter
 from starlette import routing
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -46,8 +46,10 @@ class Route:
 
 def application(routes: Mapping[str, Route]) -> ASGIApp:
     """Build the application from its routes by path."""
-    paths = [routing.Route(path, _Endpoint(route.handle), methods=[route.method]) for path, route in routes.items()]
-    return routing.Router(paths, redirect_slashes=False)
+    router = APIRouter(redirect_slashes=False)
+    for path, route in routes.items():
+        router.routes.append(routing.Route(path, _Endpoint(route.handle), methods=[route.method]))
+    return router
 
 
 @dataclass(frozen=True, slots=True)
