@@ -41,7 +41,9 @@ def parse(
     chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)
     if chosen is ComputePolicy.FIXED and not cores:
         raise ValueError("the compute policy fixed limits the time to a share; give the cores too, in percent")
-    cards = tuple(_card(entry.strip(), cores or 0) for entry in (memory or "").split(",") if memory)
+    if memory is not None and not memory.strip():
+        raise ValueError("the memory is empty; give an amount, such as 8Gi, or leave it out")
+    cards = tuple(_card(entry.strip(), cores or 0) for entry in memory.split(",")) if memory is not None else ()
     parsed = Limits(cards or (CardLimit(ANY_GPU, None, cores or 0),), chosen, priority, MemoryPolicy(memory_policy))
     limits.encode(parsed)  # raises ValueError for what is out of range
     return parsed

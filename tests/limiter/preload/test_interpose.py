@@ -273,6 +273,8 @@ def test_without_cores_no_share_is_guaranteed(
 @pytest.mark.parametrize(
     ("memory", "cores", "policy", "priority", "problem"),
     [
+        ("", None, None, 0, "the memory is empty; give an amount, such as 8Gi, or leave it out"),
+        (" ", 30, "fixed", 0, "the memory is empty"),
         ("x", 1, "fixed", 0, "not an amount of memory: 'x'; write 8Gi, 512Mi"),
         ("4Gi", 130, "burst", 0, "cores: must be 1 to 100, percent of a card's time, and not 130"),
         ("4Gi", 0, None, 0, "cores: must be 1 to 100"),
