@@ -19,6 +19,7 @@ from vgpu.domain.identifiers import CardUuid
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
+SPACE_ENV: Final = "VGPU_SPACE_DIRECTORY"
 ARBITER_ENV: Final = "VGPU_ARBITER_SOCKET"
 PRELOAD_ENV: Final = "LD_PRELOAD"
 ASKED_ENV: Final = (

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Protocol, Self
 
 import limiter
 from benchmarks.container import limiter_settings, native_env
@@ -17,7 +17,6 @@ from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import SpaceMembership
 
 SOCKET_S = 2.0
-SPACE_DIRECTORY: Final = "VGPU_SPACE_DIRECTORY"
 Env = Mapping[str, str]
 
 
@@ -109,7 +108,7 @@ class BenchmarkNode:
 
     def member(self, cores: int | None, space: SpaceMembership, pipe: Path) -> Env:
         """Return the environment of the programs of a new member of a group in space, whose daemon is at `pipe`."""
-        return {**_limited(self.allocate(cores, "burst", space=space)), SPACE_DIRECTORY: str(pipe)}
+        return {**_limited(self.allocate(cores, "burst", space=space)), launch.SPACE_ENV: str(pipe)}
 
 
 def _limited(folder: Path) -> dict[str, str]:

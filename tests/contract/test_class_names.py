@@ -2,12 +2,14 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 
 from tests.contract import repository
 
 PACKAGES = ("vgpu/", "extender/", "webhook/", "deviceplugin/", "limiter/", "simgpu/", "cluster/")
 
 
+@cache
 def trees() -> dict[str, ast.Module]:
     paths = [path for path in repository.files() if path.startswith(PACKAGES) and path.endswith(".py")]
     return {path: ast.parse(repository.text_of(path)) for path in paths}

@@ -36,7 +36,7 @@ Fault = Callable[[PodNamespace, Prometheus], AbstractContextManager[Again]]
 
 SHORT_LIVED = "127.0.0.1:9875"  # metrics of the webhook whose certificate expires soon
 NEW_ADDRESS = "127.0.0.1:9876"  # metrics of an extender that Prometheus has not scraped before
-NO_DATABASE = "postgresql://nobody@127.0.0.1:9/none"
+UNREACHABLE_DATABASE = "postgresql://nobody@127.0.0.1:9/none"  # nothing listens on port 9
 ON_DISK = 'vgpu_extender_history_waiting_records{where="disk"}'
 BEHIND = 1_000  # records, above which the history is behind
 GPU_IS_LOST = 15  # of NVML
@@ -275,7 +275,7 @@ def _many_records_without_database(namespace: PodNamespace, scraping: Prometheus
     cards = [
         {"uuid": f"GPU-many-{n}", "index": n, "model": "many", "memoryMiB": 1024, "healthy": True} for n in range(64)
     ]
-    with cluster.extender_with(history_url=NO_DATABASE):
+    with cluster.extender_with(history_url=UNREACHABLE_DATABASE):
         cluster.api.create(
             names.GPUNODES_PATH, {"apiVersion": names.API_VERSION, "kind": "GPUNode", "metadata": {"name": "many"}}
         )
@@ -289,7 +289,7 @@ def _many_records_without_database(namespace: PodNamespace, scraping: Prometheus
                 return (scraping.value(ON_DISK) or 0) > BEHIND
 
             wait.until(are_many, f"{BEHIND} records wait", 60)
-            cluster.extender.restart(f"--history-url={NO_DATABASE}", f"--metrics-listen={NEW_ADDRESS}")
+            cluster.extender.restart(f"--history-url={UNREACHABLE_DATABASE}", f"--metrics-listen={NEW_ADDRESS}")
             yield _nothing
         finally:
             cluster.api.delete(path)
@@ -366,7 +366,7 @@ FAULTS: dict[str, Fault] = {
     "VgpuLimiterMissing": _process_without_limiter,
     "VgpuMemorySpilled": _card_full,
     "VgpuRegionsUnreadable": _region_cut,
-    "VgpuHistoryStoresNothing": _extender_with(history_url=NO_DATABASE),
+    "VgpuHistoryStoresNothing": _extender_with(history_url=UNREACHABLE_DATABASE),
     "VgpuHistoryBehind": _many_records_without_database,
     "VgpuHistoryLost": _spill_damaged,
     "VgpuReportsLate": _reports_refused,

@@ -76,11 +76,14 @@ def start(
     stay as a zombie. Raises OSError.
     """
     variables = {PIPE_DIRECTORY: str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(log)}
-    of_card = {"CUDA_VISIBLE_DEVICES": card} if card is not None else {}
+    options = ["-f"]
+    if card is not None:
+        variables["CUDA_VISIBLE_DEVICES"] = card
+        options.append("-multiuser-server")
     with (log / "output").open("wb") as output:
         return subprocess.Popen(
-            [program, "-f", "-multiuser-server"] if card is not None else [program, "-f"],
-            env={**environment, **variables, **of_card},
+            [program, *options],
+            env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

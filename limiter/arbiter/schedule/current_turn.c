@@ -53,9 +53,9 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
     schedule->charged_until = now;
 }
 
-/* A turn without a budget goes on until the arbiter asks it back. That is done so much earlier that the work in flight
- * ends within the turn's time: by the depth, or by what is known of the tenant. Little of a host-bound program is ever
- * in flight, and turns that were shorter by the depth would cost its neighbour three handovers instead of one. */
+/* A turn without a budget goes on until the arbiter asks it back, early enough that the work in flight ends within the
+ * turn's time. The depth bounds that work, and the tenant's last turns show how much it usually is. A host-bound
+ * program has hardly any: if its turns were shorter by the depth, its neighbour would have three handovers for one. */
 static uint64_t ask_back_at(const struct schedule *schedule) {
     const struct current_turn *turn = &schedule->turn;
     uint64_t in_flight = min_u64(turn->depth, schedule->tenants[turn->tenant].asked_back_ns);

@@ -49,7 +49,7 @@ struct tenant tenant_new(const struct demand *demand, uint64_t now) {
                            .recent = {.at = now},
                            .overrun_budget = overrun_budget_new(now),
                            .regular_client = -1,
-                           .asked_back_ns = UINT64_MAX,
+                           .asked_back_ns = ASKED_BACK_MAX,
                            .short_turn_score = SCORE_LATENCY_SENSITIVE};
 }
 
@@ -143,7 +143,7 @@ void tenant_charge_group_handover(struct tenant *group, struct tenant *next) {
 
 /* A rare long end is remembered for tens of turns: then turns are shorter than they may be, and not longer. */
 void tenant_note_asked_back(struct tenant *tenant, uint64_t ns) {
-    uint64_t past = min_u64(tenant->asked_back_ns, ASKED_BACK_MAX);
+    uint64_t past = tenant->asked_back_ns;
     tenant->asked_back_ns = max_u64(min_u64(ns, ASKED_BACK_MAX), past - past / FORGET_DIVISOR);
 }
 

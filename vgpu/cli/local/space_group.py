@@ -9,7 +9,7 @@ member may end before the others. It starts the daemon, starts another one where
 allocation of the group is in use any more. A member's allocation exists before `ready` is read, and the keeper removes
 `ready` before it reads the allocations a last time, so that no member starts without a daemon.
 
-The daemon serves all cards, because nobody knows which of them a program will use.
+The daemon serves all cards: a program of the group may use any of them.
 """
 
 import contextlib
@@ -35,7 +35,6 @@ from vgpu.domain.formats.limits import Limits, SpaceMembership
 from vgpu.domain.identifiers import NO_NAMESPACE
 from vgpu.domain.quantity import WHOLE_PERCENT
 
-DIRECTORY_ENV: Final = "VGPU_SPACE_DIRECTORY"
 READY_S: Final = 10.0
 _POLL_S: Final = 0.02
 _MAX_SOCKET: Final = 107  # characters, of unix(7)'s sun_path
@@ -119,7 +118,7 @@ def environment(
     with launch.environment(wanted, base_env, host, command) as env:
         (Path(env[launch.LIMITS_ENV]).parent / space.NAME_FILE).write_text(group.name)
         _await_daemon(group, control, base_env, host)
-        yield {**env, DIRECTORY_ENV: str(group.pipe)}
+        yield {**env, launch.SPACE_ENV: str(group.pipe)}
 
 
 def control_program(env: Mapping[str, str]) -> Path:

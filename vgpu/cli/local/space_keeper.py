@@ -44,7 +44,11 @@ def _serve(group: LocalGroup, control: Path, env: Mapping[str, str], host: Host)
 
 
 def _has_members(group: LocalGroup) -> bool:
-    """Whether the group has members; before the answer is no, `ready` is gone, and the members are read once more."""
+    """Whether the group has members.
+
+    Where none is found, `ready` is removed, and the members are read once more: a program that joins after that waits
+    for the next keeper's daemon.
+    """
     if space_group.members(group):
         return True
     group.ready.unlink(missing_ok=True)

@@ -21,31 +21,30 @@ _PLAIN: Final = 10_000  # counts below are written out
 
 def table(rows: Iterable[TopRow]) -> Table:
     """Make the table; only the name gives way where there is little room."""
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
-    made.add_column("ID", no_wrap=True)
-    made.add_column("COMMAND OR POD", no_wrap=True, ratio=1, min_width=8, overflow="ellipsis")
-    for head in _HEADS:
-        made.add_column(head, no_wrap=True, justify="right")
-    for row in rows:
-        made.add_row(*map(Text, _cells(row)))
-    return made
+    return _table(("ID",), "COMMAND OR POD", _HEADS, map(_cells, rows))
 
 
 def groups_table(rows: Iterable[GroupRow]) -> Table:
     """Make the table of groups in space."""
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
-    made.add_column("GROUP IN SPACE", no_wrap=True, ratio=1, min_width=8, overflow="ellipsis")
-    for head in _GROUP_HEADS:
-        made.add_column(head, no_wrap=True, justify="right")
-    for row in rows:
-        made.add_row(*map(Text, _group_cells(row)))
-    return made
+    return _table((), "GROUP IN SPACE", _GROUP_HEADS, map(_group_cells, rows))
 
 
 def shown(rows: Sequence[TopRow]) -> RenderableType:
     """Return what people see: the allocations, and below them the groups in space, where there are any."""
     groups = top_rows.make_groups(rows)
     return Group(table(rows), "", groups_table(groups)) if groups else table(rows)
+
+
+def _table(before: Iterable[str], name: str, figures: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
+    for head in before:
+        made.add_column(head, no_wrap=True)
+    made.add_column(name, no_wrap=True, ratio=1, min_width=8, overflow="ellipsis")
+    for head in figures:
+        made.add_column(head, no_wrap=True, justify="right")
+    for cells in rows:
+        made.add_row(*map(Text, cells))
+    return made
 
 
 def size(amount: int) -> str:

@@ -3,8 +3,7 @@
 A fault ends the contexts of all processes of a group on a card. Which process faulted is not known.
 """
 
-from collections.abc import Collection, Iterable
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from vgpu.domain import names
@@ -13,7 +12,7 @@ from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
-from vgpu.node.space import directories
+from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 from vgpu.pacing import turns
 
 TOLD_S: Final = 120.0  # for which a fault is reported: the extender posts an Event of it once
@@ -21,10 +20,14 @@ TOLD_S: Final = 120.0  # for which a fault is reported: the extender posts an Ev
 Faulted = frozenset[tuple[PodUid, CardUuid]]
 
 
-def faulted(state: Path, allocations: Iterable[Allocation], now: float) -> Faulted:
-    """Return the members of groups whose server has faulted lately; `now` is in seconds since 1970. Raises OSError."""
-    groups = directories.below_state(state)
-    lately = [of for of, at in groups.faults().items() if now - at < TOLD_S] if groups else []
+def faulted(
+    groups: SpaceDirectories | None, noted: Mapping[GroupOnCard, float], allocations: Iterable[Allocation], now: float
+) -> Faulted:
+    """Return the members of groups whose server has faulted lately, by the faults that are `noted`. Raises OSError.
+
+    Times are in seconds since 1970.
+    """
+    lately = [of for of, at in noted.items() if now - at < TOLD_S]
     if groups is None or not lately:
         return frozenset()
     holders = {allocation.id: allocation.holder for allocation in allocations}

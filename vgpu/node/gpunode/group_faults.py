@@ -49,16 +49,16 @@ class GroupFaults:
 
     def look(self) -> None:
         """Look once. Raises OSError."""
-        self._count()
-        found = fault_reports.faulted(self._state, self._allocations(), self._wall_clock())
+        groups = directories.below_state(self._state)
+        noted = groups.faults() if groups else {}
+        self._count(noted)
+        found = fault_reports.faulted(groups, noted, self._allocations(), self._wall_clock())
         is_changed, self._found = found != self._found, found
         if is_changed:
             self.on_change()
 
-    def _count(self) -> None:
+    def _count(self, noted: "dict[GroupOnCard, float]") -> None:
         """Count the faults that were noted since the last look; two between two looks count once."""
-        groups = directories.below_state(self._state)
-        noted = groups.faults() if groups else {}
         new = {of for of, at in noted.items() if at > self._last.get(of, self._begun)}
         self.counts = {of: self.counts.get(of, 0) + (of in new) for of in noted}
         self._last = noted

@@ -17,6 +17,7 @@ from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode import fault_reports
 from vgpu.node.gpunode.fault_reports import TOLD_S
 from vgpu.node.gpunode.group_faults import GroupFaults
+from vgpu.node.space import directories
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 
 GROUP = SpaceGroup(Namespace("default"), "models")
@@ -37,14 +38,14 @@ def state() -> Iterator[Path]:
 def test_each_member_of_the_faulted_group_is_told_once_and_nobody_else(state: Path) -> None:
     pods = (member("p"), member("q"), member("elsewhere"), bound("plain"))
     held = [allocation(slices(0, n), pod, sequence=n) for n, pod in enumerate(pods)]
-    directories, now, changes = SpaceDirectories(state / "space"), time.time(), [0]
+    spaces, now, changes = SpaceDirectories(state / "space"), time.time(), [0]
     for number, of in enumerate((OF, OF, OTHER)):
-        directories.add_member(of, held[number].id)
+        spaces.add_member(of, held[number].id)
     faults = GroupFaults(state, lambda: now, lambda: held, lambda: pods)
     faults.on_change = lambda: changes.append(1)
     faults.look()
     assert faults.reports(16) == []
-    directories.note_fault(OF)
+    spaces.note_fault(OF)
     faults.look()
     faults.look()
     assert sum(changes) == 1
@@ -61,22 +62,23 @@ def test_each_member_of_the_faulted_group_is_told_once_and_nobody_else(state: Pa
 
 
 def test_each_fault_is_counted_once_and_none_of_before_the_start(state: Path) -> None:
-    directories, now = SpaceDirectories(state / "space"), time.time()
-    directories.note_fault(OTHER)
+    spaces, now = SpaceDirectories(state / "space"), time.time()
+    spaces.note_fault(OTHER)
     faults = GroupFaults(state, lambda: now + 1, tuple, tuple)
     faults.look()
     assert faults.counts == {OTHER: 0}
     for at in (now + 2, now + 3):
-        directories.note_fault(OF)
+        spaces.note_fault(OF)
         os.utime(state / "space" / "faults" / str(OF), (at, at))
         faults.look()
         faults.look()
     assert faults.counts == {OF: 2, OTHER: 0}
-    directories.forget_fault(OF)
+    spaces.forget_fault(OF)
     faults.look()
     assert faults.counts == {OTHER: 0}
 
 
 def test_a_state_directory_without_groups_has_no_faults(tmp_path: Path, state: Path) -> None:
-    assert fault_reports.faulted(state, (), 0) == frozenset()
-    assert fault_reports.faulted(tmp_path / ("long" * 30), (), 0) == frozenset()
+    for home in (state, tmp_path / ("long" * 30)):
+        groups = directories.below_state(home)
+        assert fault_reports.faulted(groups, groups.faults() if groups else {}, (), 0) == frozenset()
