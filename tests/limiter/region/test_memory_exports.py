@@ -143,6 +143,7 @@ class Exports(RuleBasedStateMachine):
     @rule()
     def reconcile(self) -> None:
         """Every ended process is cleared and every other one measured."""
+        self.is_measured = True
         for pid in range(1, 5):
             self.clear(pid)
         for pid in range(1, 5):
