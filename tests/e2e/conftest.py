@@ -66,7 +66,10 @@ def one_at_a_time() -> Iterator[None]:
 
 @pytest.fixture
 def namespace(cluster: GpuCluster) -> Iterator[PodNamespace]:
-    """A Kubernetes namespace for one test."""
+    """A Kubernetes namespace for one test. A part that the test has ended fails it, and no other test."""
     made = PodNamespace(cluster, f"test-{uuid.uuid4().hex[:8]}")
     yield made
+    ended = [part.name for part in cluster.parts if not part.process.running()]
+    cluster.start_ended()
     made.close()
+    assert not ended, "a test leaves the parts running"

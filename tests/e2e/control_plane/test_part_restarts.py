@@ -6,8 +6,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import pytest
 
@@ -59,21 +57,10 @@ def registrations(plugin: ClusterPart) -> int:
     return plugin.log.read_text().count(": registered\n")
 
 
-@contextmanager
-def served_again(plugins: Sequence[ClusterPart]) -> Iterator[None]:
-    """Start the plugins at the end that have ended."""
-    try:
-        yield
-    finally:
-        for plugin in plugins:
-            if not plugin.process.running():
-                plugin.start()
-
-
 def test_no_pod_fails_while_the_process_that_serves_the_kubelet_is_killed(namespace: PodNamespace) -> None:
     """The container's first process keeps the kubelet's streams, and the kubelet's calls wait for the next process."""
     cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
-    with churn(namespace) as created, served_again(cluster.plugins):
+    with churn(namespace) as created:
         time.sleep(STEADY_S + BUSY_S)  # another test may have started a plugin just now
         for plugin in cluster.plugins * 2:
             count, before = len(created), registrations(plugin)
@@ -81,13 +68,13 @@ def test_no_pod_fails_while_the_process_that_serves_the_kubelet_is_killed(namesp
             os.kill(serving_process(plugin.process.pid), signal.SIGKILL)
             namespace.until(lambda: registrations(plugin) >= before + 2, "the next process serves")  # noqa: B023 - asked at once
             time.sleep(STEADY_S + BUSY_S)
-        assert all(plugin.process.running() for plugin in cluster.plugins)
         for node in cluster.nodes:
             checkpoint.assert_no_slice_twice(node)
     bound = audit.bound_at(cluster.control.audit, since, namespace.name)
     failed = audit.failed(cluster.control.audit, since, namespace.name)
     progress.say(f"serving processes killed in a churn: {len(failed)} of {len(bound)} pods failed")
     assert not failed
+    assert all(plugin.process.running() for plugin in cluster.plugins)
 
 
 def test_a_killed_plugin_fails_only_pods_bound_before_its_lease_expired(namespace: PodNamespace) -> None:
