@@ -151,6 +151,9 @@ def _add_top(
             str | None,
             typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
         ] = None,
+        all_namespaces: Annotated[
+            bool, typer.Option("--all-namespaces", "-A", help="of pods and pending: every namespace, as without -n")
+        ] = False,
         *,
         chosen: ServerChoice,
     ) -> None:
@@ -162,6 +165,8 @@ def _add_top(
         """
         is_asked_once = once or (samples is None and refresh is None and not sys.stdout.isatty())
         count = 1 if is_asked_once else samples
+        if all_namespaces:
+            outcome.or_fail("top", lambda: top_view.check_all_namespaces(what, namespace))
         if what is not None:
             as_json = output is top.Output.JSON
             outcome.or_fail("top", lambda: top_view.refuse_local({"--refresh": refresh, "--state": state_dir}))
