@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from vgpu.adapters import extras
 
@@ -20,6 +21,12 @@ with extras.needed("cluster", by="deviceplugin.space"):
     from vgpu.domain.errors import StateUnusable
     from vgpu.node.space.directories import SpaceDirectories
     from vgpu.node.space.supervisor import Supervisor
+
+_NO_PROGRAM: Final = (
+    "no such program. It comes with the driver, and NVIDIA's container toolkit brings it into this container: a node "
+    "without the toolkit serves no groups in space, so no pod of one is placed there (CardWithoutSpace). Elsewhere "
+    "name it by --control"
+)
 
 
 def main() -> None:
@@ -34,7 +41,7 @@ def main() -> None:
 
 async def _supervise(settings: SpaceSettings) -> None:
     if not os.access(settings.control, os.X_OK):
-        raise StateUnusable(f"{settings.control}: no such program; it comes with the driver, name it by --control")
+        raise StateUnusable(f"{settings.control}: {_NO_PROGRAM}")
     await Supervisor(SpaceDirectories(settings.space_dir), settings.control, os.environ, time.monotonic).run()
 
 
