@@ -21,7 +21,7 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, document_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
-from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
+from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain import object_names
 from vgpu.domain.asks.policy import PackingPolicy
@@ -55,9 +55,13 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def get(
-        kind: Annotated[ResourceKind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
+        kind: Annotated[ResourceKind, typer.Argument(metavar="gpus|nodes|pods|pending|groups", help="what to list")],
         names: Annotated[
-            list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
+            list[str] | None,
+            typer.Argument(
+                metavar="[NAME]...",
+                help="only these; of gpus: UUID or NODE/INDEX; of groups: NAMESPACE, NAMESPACE/NAME or */NAME",
+            ),
         ] = None,
         namespace: options.NamespaceOption = None,
         all_namespaces: options.AllNamespaces = False,
@@ -68,7 +72,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         *,
         chosen: ServerChoice,
     ) -> None:
-        """List GPUs, nodes, pods that ask for GPUs, or those of them that wait, with the reason."""
+        """List GPUs, nodes, pods that ask for GPUs, those of them that wait, with the reason, or groups in space."""
         session = opened("get", chosen)
 
         def show() -> None:
@@ -100,7 +104,9 @@ def _query(
     *,
     everywhere: bool,
 ) -> dict[str, Any]:
-    if kind.plural in ("pods", "pending"):
+    if kind.plural == ResourceKind.GROUPS:  # its name says the namespace
+        return group_query(session, namespace, names, selector, everywhere=everywhere)
+    if kind.is_of_pods:
         return pod_query(session, namespace, names, selector, everywhere=everywhere)
     if namespace is not None:
         raise CommandFailed(f"--namespace: {kind.plural} are in no namespace; leave it out", WRONG_USAGE)
@@ -116,6 +122,8 @@ def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | No
 
 
 def _has_name(kind: ResourceKind, row: dict[str, Any], name: str) -> bool:
+    if kind.plural == ResourceKind.GROUPS:
+        return row["spaceGroup"] in group_names(name)
     if kind.plural != "gpus":
         return bool(row["name"] == name)
     name = without_kind(name)
@@ -132,15 +140,19 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def describe(
-        kind: Annotated[ResourceKind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
+        kind: Annotated[ResourceKind, typer.Argument(metavar="gpu|node|pod|group", help="what to describe")],
         name: Annotated[
-            str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
+            str,
+            typer.Argument(
+                metavar="NAME",
+                help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX; of a group: as its list has it",
+            ),
         ],
         namespace: options.NamespaceOption = None,
         *,
         chosen: ServerChoice,
     ) -> None:
-        """Show one GPU with its containers, one node with its GPUs, or one pod with its GPUs."""
+        """Show one GPU with its containers, one node or pod with its GPUs, or one group in space with its members."""
         session = opened("describe", chosen)
 
         def show() -> str:
@@ -149,6 +161,8 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             if kind.plural == "nodes":
                 _check_node(name)
                 return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
+            if kind.plural == ResourceKind.GROUPS:
+                return describing.groups(_groups(session, name, namespace))
             pod = PodAddress.parse(without_kind(name), namespace or session.namespace)
             row = session.rest.get(f"/pods/{pod.namespace}/{pod.name}")
             return describing.pod(row, _right_sizes(session, pod.namespace, pod.name))
@@ -166,6 +180,14 @@ def _gpu(session: RestSession, name: str) -> dict[str, Any]:
     listed = session.gpu(name)
     row: dict[str, Any] = listed if tables.counts_on(listed) else session.rest.get(f"/gpus/{listed['uuid']}")
     return row
+
+
+def _groups(session: RestSession, name: str, namespace: str | None) -> list[dict[str, Any]]:
+    """Return a group's rows, one for each of its cards. Raises CommandFailed."""
+    query = group_query(session, namespace, [name], "", everywhere=False)
+    rows = session.rows(ResourceKind.GROUPS, query)
+    _refuse_missing([] if rows else [name], namespace)
+    return rows
 
 
 def _refuse(why: str) -> None:

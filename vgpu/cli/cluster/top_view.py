@@ -1,4 +1,4 @@
-"""`vgpu top gpus|nodes|pods|pending`: the cluster's list, live by server-sent events."""
+"""`vgpu top gpus|nodes|pods|pending|groups`: the cluster's list, live by server-sent events."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 
-EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod"}
+EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod", "groups": "pod"}
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     Pods that have ended are left out, and those that use most come first. As JSON each list is a line: what
     `get -o json` writes.
     """
-    if namespace is not None and kind.plural not in ("pods", "pending"):
+    if namespace is not None and not kind.is_of_pods:
         refuse_namespace(kind.plural)
     session = RestSession.open(choice, environment, home)
     lists = watch(session, kind, {} if namespace is None else {"namespace": namespace}, host)
@@ -94,25 +94,26 @@ def check_all_namespaces(kind: ResourceKind | None, namespace: str | None) -> No
     """Raise CommandFailed where `--all-namespaces` is about nothing, or stands beside a namespace."""
     if namespace is not None:
         raise CommandFailed("give --namespace or --all-namespaces, not both", WRONG_USAGE)
-    if kind is None or kind.plural not in ("pods", "pending"):
+    if kind is None or not kind.is_of_pods:
         refuse_namespace(kind.plural if kind else "programs of this machine", "--all-namespaces")
 
 
 def refuse_namespace(what: str, option: str = "--namespace") -> None:
     """Raise CommandFailed: what is shown belongs to no namespace."""
     raise CommandFailed(
-        f"{option}: {what} belong to no namespace; it is for `vgpu top pods` and `pending`", WRONG_USAGE
+        f"{option}: {what} belong to no namespace; it is for `vgpu top pods`, `pending` and `groups`", WRONG_USAGE
     )
 
 
 def watch(session: RestSession, kind: ResourceKind, query: dict[str, Any], host: Host) -> Any:
-    """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods again."""
+    """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods, or groups, again."""
     filters = {key: value for key, value in query.items() if key == "namespace"}
 
     def read() -> list[dict[str, Any]]:
         return session.rows(kind, query)
 
-    if kind is ResourceKind.PENDING or query.keys() - {"namespace"}:
+    is_read_again = kind.plural in (ResourceKind.PENDING, ResourceKind.GROUPS)  # no event is about their rows
+    if is_read_again or query.keys() - {"namespace"}:
         for _ in live.watch(session.rest, EVENTS_OF[kind.plural], list, filters, host.sleep):
             yield read()
     else:
