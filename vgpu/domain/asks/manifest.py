@@ -15,6 +15,11 @@ def annotations(pod: Json) -> dict[str, str]:
     return pod.get("metadata", {}).get("annotations") or {}
 
 
+def labels(pod: Json) -> dict[str, str]:
+    """Return the pod's labels; empty where there are none."""
+    return pod.get("metadata", {}).get("labels") or {}
+
+
 def wants_gpu(pod: Json) -> bool:
     """Whether any container, also an ephemeral one, names one of our resources or a foreign one."""
     return any(asks(container) for _, container in every_container(pod))

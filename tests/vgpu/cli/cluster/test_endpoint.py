@@ -13,7 +13,8 @@ import pytest
 from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.cli.cluster import describe, server_url
 from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
-from vgpu.cli.cluster.rest import Rest, RestEndpoint
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import CommandFailed
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
@@ -334,7 +335,7 @@ def test_a_server_without_a_scheme_that_speaks_no_tls_is_named(server: Server) -
 def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
     server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
     code, output = run("get", "gpus", "--server", server.url)
-    assert (code, "vgpushare is not installed in this namespace" in output) == (3, True), output
+    assert (code, "vgpushare is not installed in this namespace" in output) == (5, True), output
 
 
 def test_completion_scripts() -> None:
