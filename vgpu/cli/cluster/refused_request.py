@@ -84,3 +84,9 @@ def _absent(answer: _Refusal, endpoint: RestEndpoint) -> str | None:
 def _next_steps(answer: _Refusal, endpoint: RestEndpoint) -> Iterator[str]:
     if answer.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
         yield endpoint.advice
+    if answer.code == HTTPStatus.FORBIDDEN and endpoint.is_admin_rest:
+        role = f"the Role {names.ADMIN_CLIENT_ROLE} in namespace {endpoint.namespace}"
+        is_of_proxy = endpoint.is_behind_api_server and answer.is_of_api_server
+        yield f"ask an administrator for {role if is_of_proxy else 'this right'} (docs/admin.md, Rights)"
+    if answer.code == HTTPStatus.UNAUTHORIZED and answer.is_of_api_server:
+        yield "the API server does not know the user of the kubeconfig: log in again, or see kubectl auth whoami"

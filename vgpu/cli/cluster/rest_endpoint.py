@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 PREFIX: Final = "/api/v1"
-_THROUGH_PROXY: Final = "/proxy"  # in the path of the API server's service proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,7 @@ class RestEndpoint:
         tls: None for http.
         name: for people.
         advice: what to do where it does not answer; empty where that is not known.
+        namespace: of the Service behind the API server; empty where another server is asked.
     """
 
     url: str
@@ -26,6 +26,7 @@ class RestEndpoint:
     tls: ssl.SSLContext | None = None
     name: str = ""
     advice: str = ""
+    namespace: str = ""
 
     @property
     def is_admin_rest(self) -> bool:
@@ -35,4 +36,4 @@ class RestEndpoint:
     @property
     def is_behind_api_server(self) -> bool:
         """Whether requests go through the API server's service proxy, which may answer in place of the admin REST."""
-        return _THROUGH_PROXY in self.url
+        return bool(self.namespace)

@@ -16,6 +16,7 @@ from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import CommandFailed
+from vgpu.domain import names
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
 
@@ -169,6 +170,7 @@ def test_a_certificate_whose_user_may_not_create_tokens(server: Server, tmp_path
     user = {"client-certificate-data": base64.b64encode(b"c").decode()}
     code, output = run("get", "nodes", KUBECONFIG=str(kubeconfig(tmp_path, server.url, user)))
     assert (code, "give --token" in output) == (4, True)
+    assert "the right to create tokens of that account (create serviceaccounts/token in namespace" in output
 
 
 def test_server_and_token_from_the_environment(server: Server) -> None:
@@ -336,6 +338,35 @@ def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
     server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
     code, output = run("get", "gpus", "--server", server.url)
     assert (code, "vgpushare is not installed in this namespace" in output) == (5, True), output
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            403,
+            {"kind": "Status", "message": 'services "https:vgpu-admin:9871" is forbidden: User "ann" cannot get'},
+            "ask an administrator for the Role vgpu-admin-client in namespace gpus (docs/admin.md, Rights)",
+        ),
+        (403, {"detail": "ann may not list gpunodes.vgpu.io"}, "ask an administrator for this right (docs/admin.md"),
+        (401, {"kind": "Status", "message": "Unauthorized"}, "log in again, or see kubectl auth whoami"),
+    ],
+)
+def test_a_missing_right_is_named_with_whom_to_ask(
+    server: Server, tmp_path: Path, status: int, body: Any, said: str
+) -> None:
+    server.answers["GET /api/v1/nodes"] = (status, body)
+    config = kubeconfig(tmp_path, server.url, {"token": "t"})
+    code, output = run("get", "nodes", "--admin-namespace", "gpus", KUBECONFIG=str(config))
+    assert code == 4
+    assert output.startswith(f"vgpu get: {body.get('message') or body['detail']}\n  "), output
+    assert said in output.splitlines()[1]
+
+
+def test_the_role_that_is_named_is_in_the_manifests() -> None:
+    assert f"kind: Role\nmetadata: {{name: {names.ADMIN_CLIENT_ROLE}, namespace: {names.NAMESPACE}}}" in Path(
+        "manifests/base/admin.yaml"
+    ).read_text(encoding="utf-8")
 
 
 def test_completion_scripts() -> None:
