@@ -34,6 +34,7 @@ def problems(translated: TranslatedPod, slice_mib: int) -> list[Problem]:
     if request.TOO_MANY_CONTAINERS in translated.problems:
         return [request.TOO_MANY_CONTAINERS]
     found = [*translated.problems] or [*_kubelet_resources(translated, slice_mib), *_nvidia_plugin(pod)]
+    found += _requests_beside_limits(pod)
     found += _unknown_annotations(pod)
     found += _impossible_neighbours(pod)
     found += gang.conflicts(pod)
@@ -87,6 +88,30 @@ def _kubelet_resources(translated: TranslatedPod, slice_mib: int) -> Iterator[Pr
         for key in written.keys() - ({name} if quantity.whole_number(written.get(name, "")) == amount else set()):
             why = f"is added by the webhook, as {name}: {amount}; leave it out"
             yield Problem(f"{path}.resources.limits[{key}]", written[key], why)
+
+
+def _requests_beside_limits(pod: Json) -> Iterator[Problem]:
+    """Yield a problem for each amount that the API server refuses: requests of these names are equal to their limits.
+
+    https://kubernetes.io/docs/tasks/configure-pod-container/extended-resource/
+    """
+    for path, _, container in request.containers_of(pod):
+        resources = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name, requested in requests.items():
+            if not name.startswith(f"{names.DOMAIN}/"):
+                continue
+            if name not in limits:
+                why = f"must be set for {names.DOMAIN}'s resources: write the amount here instead of in requests"
+                yield Problem(f"{path}.resources.limits[{name}]", "", why)
+            elif _number(requested) != _number(limits[name]):
+                why = f"must be equal to the limit of {limits[name]}; leave it out"
+                yield Problem(f"{path}.resources.requests[{name}]", str(requested), why)
+
+
+def _number(amount: str | int) -> int | str:
+    number = quantity.whole_number(amount)
+    return str(amount) if number is None else number
 
 
 def _nvidia_plugin(pod: Json) -> Iterator[Problem]:
