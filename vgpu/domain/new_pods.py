@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from vgpu.domain import names, quantity, suggestion
-from vgpu.domain.asks import gang, idle, manifest, request
+from vgpu.domain.asks import gang, idle, manifest, other_names, request
 from vgpu.domain.asks.translate import TranslatedPod
 from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import ContainerName
@@ -124,6 +124,8 @@ def _nvidia_plugin(pod: Json) -> Iterator[Problem]:
             if name.startswith(_NVIDIA_DEVICES) and quantity.whole_number(amount) != 0:
                 why = (
                     f"is given out by NVIDIA's device plugin, on other nodes; for whole cards ask for {names.GPU} alone"
+                    if other_names.is_of_nvidia(name)
+                    else other_names.not_known(name)
                 )
                 yield Problem(f"{path}.resources.limits[{name}]", amount, why)
 
@@ -133,6 +135,8 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
     for name in manifest.annotations(pod):
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
             instead = suggestion.instead_of(name, (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
+            if name in names.USER_RESOURCES:
+                instead = "it is a resource, write it in resources.limits of a container"
             yield Problem(f"metadata.annotations[{name}]", "", f"is not an annotation of {names.DOMAIN}; {instead}")
 
 

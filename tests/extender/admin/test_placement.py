@@ -35,12 +35,13 @@ async def fill(admin: Admin, *, leave_mib: int = 512) -> None:
 async def test_what_is_missing_in_the_cluster_is_advised(admin: Admin) -> None:
     """Nothing was advised to any of these pods."""
     said = {}
-    for name, annotations, amounts in (
+    asked: tuple[tuple[str, dict[str, str], dict[str, Any]], ...] = (
         ("alone", {names.GPU_AFFINITY: "app=none"}, {"gpu_mem": 256}),
         ("space", {names.COMPUTE_POLICY: "space"}, {"gpu_mem": 256}),
         ("nine", {}, {"gpu": 9}),
         ("model", {names.USE_GPU_MODEL: "B200"}, {"gpu_mem": 256}),
-    ):
+    )
+    for name, annotations, amounts in asked:
         pod = await admin.world.create_pod(metadata={"annotations": annotations}, **amounts)
         await admin.fresh()
         found = await admin.get(f"/pods/default/{pod['metadata']['name']}/explain")

@@ -88,7 +88,7 @@ def words(pod: Json) -> str:
 def _of(pod: Json, offered: Callable[[], frozenset[str]]) -> Finding | None:
     if readmission.is_unadmitted(pod):
         return _finding("error", pod, Reason.NOT_ADMITTED)
-    asked = {resource for resource, _ in other_names.of_nvidia(pod)}
+    asked = {resource for resource, _ in other_names.of_others(pod)}
     return _finding("warning", pod, ASKS_NVIDIA) if asked and not asked <= offered() else None
 
 
@@ -111,14 +111,12 @@ def _ours(pod: Json) -> dict[str, str]:
 
 
 def _offered(api: ListingApi) -> frozenset[str]:
-    """Return NVIDIA's resources that the nodes offer; none where the caller may not list nodes."""
+    """Return the resources that the nodes offer; none where the caller may not list nodes."""
     offered = set[str]()
     try:
         for node in object_pages.items(api, "/api/v1/nodes", {}):
             allocatable = (node.get("status") or {}).get("allocatable") or {}
-            offered |= {
-                name for name, amount in allocatable.items() if other_names.is_of_nvidia(name) and amount != "0"
-            }
+            offered |= {name for name, amount in allocatable.items() if amount != "0"}
     except CommandFailed:
         return frozenset()
     return frozenset(offered)

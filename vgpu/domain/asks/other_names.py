@@ -42,7 +42,18 @@ def why_none(pod: Json) -> str:
 def misspelt(pod: Json) -> Iterator[Problem]:
     """Yield what to write for each resource that is like one of vgpushare's, and is none."""
     for path, resource, amount in _misspelt(pod):
-        yield Problem(f"{path}[{resource}]", amount, f"is not known to vgpushare; {_instead(resource)}")
+        yield Problem(f"{path}[{resource}]", amount, not_known(resource))
+
+
+def not_known(resource: str) -> str:
+    """Return why a resource is given out by nobody, and what to write: words about it."""
+    return f"is not known to vgpushare; {_instead(resource)}"
+
+
+def of_others(pod: Json) -> Iterator[tuple[str, str]]:
+    """Yield the resources by which a pod may have meant cards of vgpushare, with their amounts."""
+    yield from of_nvidia(pod)
+    yield from ((resource, amount) for _, resource, amount in _misspelt(pod))
 
 
 def of_nvidia(pod: Json) -> Iterator[tuple[str, str]]:
@@ -58,6 +69,11 @@ def is_of_nvidia(resource: str) -> bool:
     return resource in _CARDS or resource.startswith(_MIG)
 
 
+def is_taken_for_ours(name: str) -> bool:
+    """Whether a name is in a domain that people take for ours, such as vgpushare.io."""
+    return _OUR_DOMAIN in name.rpartition("/")[0].lower() and not name.startswith(_PREFIX)
+
+
 def _misspelt(pod: Json) -> Iterator[tuple[str, str, str]]:
     """Yield field path, name and amount of each resource that resembles one of ours, in another domain."""
     for path, _, container in request.containers_of(pod):
@@ -68,10 +84,10 @@ def _misspelt(pod: Json) -> Iterator[tuple[str, str, str]]:
 
 def _resembles_ours(resource: str) -> bool:
     """Whether a name is meant as ours: by its domain, or as an amount. `amd.com/gpu` has a plugin of its own."""
-    domain, _, name = resource.rpartition("/")
+    name = resource.rpartition("/")[2]
     if resource.startswith(_PREFIX) or resource in _KNOWN:
         return False
-    return _OUR_DOMAIN in domain.lower() or (name.lower() != "gpu" and _ours_like(name) is not None)
+    return is_taken_for_ours(resource) or (name.lower() != "gpu" and _ours_like(name) is not None)
 
 
 def _ours_like(name: str) -> str | None:

@@ -106,6 +106,15 @@ def test_doctor_names_a_pod_that_waits_for_nvidias_plugin_where_no_node_has_it(s
     assert asked == [["spec.nodeName=,status.phase=Pending"]]
 
 
+def test_doctor_names_a_pod_that_waits_for_a_name_that_nobody_gives_out(server: Server, tmp_path: Path) -> None:
+    misspelt = [pod("other", {"nvidia.com/gpu-mem": "4000"}), pod("offered", {"example.org/gpu-mem": "1"})]
+    server.answers[PODS] = (200, {"items": misspelt})
+    server.answers["GET /api/v1/nodes"] = (200, {"items": [{"status": {"allocatable": {"example.org/gpu-mem": "8"}}}]})
+    (finding,) = found(server, tmp_path)
+    assert (finding["about"], finding["reason"]) == ("pod team/other", "AsksOtherPlugin")
+    assert "did you mean vgpu.io/gpu-mem?" in finding["detail"]
+
+
 def test_doctor_leaves_a_pod_alone_that_nvidias_plugin_can_serve(server: Server, tmp_path: Path) -> None:
     server.answers[PODS] = (200, {"items": [pod("other", {"nvidia.com/gpu": "2"})]})
     server.answers["GET /api/v1/nodes"] = (200, {"items": [{"status": {"allocatable": {"nvidia.com/gpu": "8"}}}]})

@@ -254,6 +254,14 @@ def test_an_annotation_without_quotes_is_named_with_what_to_write(tmp_path: Path
     assert f'metadata.annotations[{names.PRIORITY}]: must be text: write "true"' in output
 
 
+def test_what_admission_warns_of_is_told(tmp_path: Path) -> None:
+    asks = pod("p", 512)
+    asks["metadata"]["annotations"] = {names.IDLE_ACTION: "evict"}
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(asks))
+    code, output = run("simulate", "--cluster", str(written(tmp_path, node("n1"))), "-f", str(tmp_path / "p.yaml"))
+    assert (code, f"pod p: metadata.annotations[{names.IDLE_ACTION}]" in output) == (0, True), output
+
+
 def test_annotations_of_a_deployment_are_told(tmp_path: Path) -> None:
     metadata = {"name": "d", "annotations": {names.COMPUTE_POLICY: "fixed"}}
     made = {"kind": "Deployment", "metadata": metadata, "spec": {"template": pod("d", 512)}}
