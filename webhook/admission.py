@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vgpu.domain import pod_warnings
 from vgpu.domain.problem import Problem
-from webhook import advice, mutate, pods, validate, wire
+from webhook import mutate, pods, validate, wire
 from webhook.rules import AdmissionSettings
 
 
@@ -52,8 +53,8 @@ def validating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAn
     problems = _problems(review, rules)
     if problems:
         return ReviewAnswer(wire.deny(review.uid, validate.message(problems)), ReviewOutcome.DENIED)
-    warnings = advice.warnings(review.object) if review.object and review.operation == "CREATE" else ()
-    return ReviewAnswer(wire.allow(review.uid, warnings=warnings), ReviewOutcome.ALLOWED)
+    warnings = pod_warnings.warnings(review.object) if review.object and review.operation == "CREATE" else ()
+    return ReviewAnswer(wire.allow(review.uid, warnings=[str(said) for said in warnings]), ReviewOutcome.ALLOWED)
 
 
 def _allow(

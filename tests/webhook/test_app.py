@@ -51,6 +51,16 @@ async def test_an_amount_that_is_most_likely_in_gib_has_a_warning(client: httpx.
         assert (response["allowed"], any("for 4 GiB write 4096" in warning for warning in warnings)) == (True, warned)
 
 
+async def test_a_pod_that_may_be_meant_for_another_plugin_is_admitted_with_a_warning(client: httpx.AsyncClient) -> None:
+    pod = builders.pod({**SHARE, "vgpushare.io/gpu-cores": "30"})
+    reply = await client.post("/mutate", content=builders.review("CREATE", pod))
+    mutated = builders.apply(builders.patch_of(reply.content), pod)
+    reply = await client.post("/validate", content=builders.review("CREATE", mutated))
+    (warning,) = builders.response(reply.content)["warnings"]
+    assert "limits[vgpushare.io/gpu-cores]" in warning
+    assert warning.endswith("did you mean vgpu.io/gpu-cores?")
+
+
 async def test_a_refusal_has_a_message(client: httpx.AsyncClient) -> None:
     reply = await client.post("/validate", content=builders.review("CREATE", builders.pod({names.GPU_MEM: "16Gi"})))
     response = builders.response(reply.content)

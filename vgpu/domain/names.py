@@ -105,6 +105,7 @@ NAMESPACE: Final = Namespace("vgpu-system")
 
 ADMIN_SERVICE: Final = "vgpu-admin"
 ADMIN_PORT: Final = 9871
+ADMIN_CLIENT_ROLE: Final = "vgpu-admin-client"  # of users who reach the Service through the API server
 ADMIN_ACCOUNT: Final = "vgpu-admin"  # of administrators whose kubeconfig has no token
 ADMIN_AUDIENCE: Final = f"admin.{DOMAIN}"  # of tokens that are good for the admin REST only
 ADMIN_TOKEN_HEADER: Final = "X-Vgpu-Token"  # noqa: S105 - the API server removes Authorization from what it proxies

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from vgpu.domain import names, quantity, suggestion
-from vgpu.domain.asks import gang, idle, manifest, request
+from vgpu.domain.asks import gang, idle, manifest, other_names, request
 from vgpu.domain.asks.translate import TranslatedPod
 from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import ContainerName
@@ -34,6 +34,7 @@ def problems(translated: TranslatedPod, slice_mib: int) -> list[Problem]:
     if request.TOO_MANY_CONTAINERS in translated.problems:
         return [request.TOO_MANY_CONTAINERS]
     found = [*translated.problems] or [*_kubelet_resources(translated, slice_mib), *_nvidia_plugin(pod)]
+    found += _requests_beside_limits(pod)
     found += _unknown_annotations(pod)
     found += _impossible_neighbours(pod)
     found += gang.conflicts(pod)
@@ -89,6 +90,30 @@ def _kubelet_resources(translated: TranslatedPod, slice_mib: int) -> Iterator[Pr
             yield Problem(f"{path}.resources.limits[{key}]", written[key], why)
 
 
+def _requests_beside_limits(pod: Json) -> Iterator[Problem]:
+    """Yield a problem for each amount that the API server refuses: requests of these names are equal to their limits.
+
+    https://kubernetes.io/docs/tasks/configure-pod-container/extended-resource/
+    """
+    for path, _, container in request.containers_of(pod):
+        resources = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name, requested in requests.items():
+            if not name.startswith(f"{names.DOMAIN}/"):
+                continue
+            if name not in limits:
+                why = f"must be set for {names.DOMAIN}'s resources: write the amount here instead of in requests"
+                yield Problem(f"{path}.resources.limits[{name}]", "", why)
+            elif _number(requested) != _number(limits[name]):
+                why = f"must be equal to the limit of {limits[name]}; leave it out"
+                yield Problem(f"{path}.resources.requests[{name}]", str(requested), why)
+
+
+def _number(amount: str | int) -> int | str:
+    number = quantity.whole_number(amount)
+    return str(amount) if number is None else number
+
+
 def _nvidia_plugin(pod: Json) -> Iterator[Problem]:
     """Yield a problem for the devices of NVIDIA's plugin that stay after translation: it runs on other nodes.
 
@@ -99,6 +124,8 @@ def _nvidia_plugin(pod: Json) -> Iterator[Problem]:
             if name.startswith(_NVIDIA_DEVICES) and quantity.whole_number(amount) != 0:
                 why = (
                     f"is given out by NVIDIA's device plugin, on other nodes; for whole cards ask for {names.GPU} alone"
+                    if other_names.is_of_nvidia(name)
+                    else other_names.not_known(name)
                 )
                 yield Problem(f"{path}.resources.limits[{name}]", amount, why)
 
@@ -108,6 +135,8 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
     for name in manifest.annotations(pod):
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
             instead = suggestion.instead_of(name, (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
+            if name in names.USER_RESOURCES:
+                instead = "it is a resource, write it in resources.limits of a container"
             yield Problem(f"metadata.annotations[{name}]", "", f"is not an annotation of {names.DOMAIN}; {instead}")
 
 

@@ -1,12 +1,11 @@
-"""What would help a pod that fits nowhere. Every piece of advice was tried: with the change the pod is placed.
+"""What would help a pod that fits nowhere. Advice that names a node was tried: with the change the pod is placed there.
 
-Each rule changes the request, or one property of the cards, and places the pod again. At most `MAX_TRIED` nodes are
-tried for each rule, so that the work has a bound.
+Each rule changes the request, or one property of the cards, and places the pod again. Advice without a node is what the
+pod needs in any case, such as a model that exists: its text says what is not free now.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from vgpu.domain import names, quantity
 from vgpu.domain.asks.host_request import HostRequest
@@ -17,39 +16,17 @@ from vgpu.domain.cards.device import Card, CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
+from vgpu.placement import count_advice, selector_advice
+from vgpu.placement.advice_trial import MAX_TRIED, Advice, Pause, tried, with_container
 from vgpu.placement.snapshot import NodeView
-
-MAX_TRIED: Final = 50  # nodes for each rule
-MAX_CARDS: Final = 16  # over which the advice is to spread a container
-
-Pause = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One change after which the pod would be placed.
-
-    Attributes:
-        code: of the change.
-        text: what to do.
-        node: where the pod would be placed then.
-        cards: UUIDs of the cards to change; empty where the pod or the node is to be changed.
-        by: whether the pod's owner or an administrator can do it.
-    """
-
-    code: str
-    text: str
-    node: NodeName = NO_NODE
-    cards: tuple[CardUuid, ...] = ()
-    by: str = "owner"
 
 
 def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> tuple[Advice, ...]:
     """Return what would help, changes of the request first."""
     rules = (
-        _smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _for_several_processes, _registered,
-        _several_cards,
+        _smaller, _less_time, count_advice.fewer_cards, selector_advice.other_cards, selector_advice.other_neighbours,
+        selector_advice.without_space, _uncordoned, _repaired, _shared, _for_several_processes, _registered,
+        count_advice.several_cards,
     )  # fmt: skip
     found = (rule(request, views, policy, pause) for rule in rules)
     return tuple(advice for advice in found if advice is not None)
@@ -92,7 +69,7 @@ def _smaller(request: PodRequest, views: Sequence[NodeView], policy: PackingPoli
     sizes = [(size, view) for view in views if (size := _free_on(view, request, asked)) and size < asked.memory_mib]
     for size, view in sorted(sizes, key=lambda sized: (-sized[0], sized[1].name))[:MAX_TRIED]:
         pause()
-        if isinstance(view.place(_with(request, replace(asked, memory_mib=size)), policy), Assignment):
+        if isinstance(view.place(with_container(request, replace(asked, memory_mib=size)), policy), Assignment):
             total = f" ({names.GPU_MEM}: {size * asked.gpus})"
             return Advice("ask-for-less-memory", f"ask for {quantity.human_mib(size)} or less{total}", view.name)
     return None
@@ -102,27 +79,13 @@ def _less_time(request: PodRequest, views: Sequence[NodeView], policy: PackingPo
     (asked, *more) = request.containers
     if more or not asked.cores or asked.whole:
         return None
-    without = _with(request, replace(asked, cores=None))
-    for view in _tried(views, pause):
+    without = with_container(request, replace(asked, cores=None))
+    for view in tried(views, pause):
         if isinstance(view.place(without, policy), Assignment):
             free = [card.free_cores for card in view.state.cards if card.free_mib >= asked.memory_mib]
             least = sorted(free, reverse=True)[: asked.gpus][-1] if len(free) >= asked.gpus else 0
             text = f"ask for {least * asked.gpus} % of time or less" if least else "ask for no guaranteed time"
             return Advice("ask-for-less-time", f"{text} ({names.GPU_CORES})", view.name)
-    return None
-
-
-def _other_cards(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
-    selector = request.options.selector
-    any_uuid = frozenset[CardUuid]()
-    open_selector = replace(selector, use_models=(), avoid_models=(), use_uuids=any_uuid, avoid_uuids=any_uuid)
-    if open_selector == selector:
-        return None
-    open_request = replace(request, options=replace(request.options, selector=open_selector))
-    for view in _tried(views, pause):
-        if isinstance(view.place(open_request, policy), Assignment):
-            text = "remove the annotations that choose cards by model or UUID"
-            return Advice("accept-other-cards", text, view.name)
     return None
 
 
@@ -162,40 +125,12 @@ def _for_several_processes(
 
 
 def _registered(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
-    for view in _tried([node for node in views if node.blocked is Reason.PLUGIN_AWAY], pause):
+    for view in tried([node for node in views if node.blocked is Reason.PLUGIN_AWAY], pause):
         usable = replace(view, blocked=None, allocatable=dict.fromkeys(names.KUBELET_RESOURCES, 1 << 40))
         if isinstance(usable.place(request, policy), Assignment):
             text = f"start the device plugin of {view.name}: kubectl -n {names.NAMESPACE} get pods -o wide"
             return Advice("start-device-plugin", text, view.name, by="administrator")
     return None
-
-
-def _several_cards(
-    request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause
-) -> Advice | None:
-    """Find the fewest cards over which a container that asks for more than any card has can be spread."""
-    (asked, *more), cards = request.containers, [card.card.memory_mib for view in views for card in view.state.cards]
-    if more or asked.whole or asked.memory_mib <= max(cards, default=asked.memory_mib):
-        return None
-    widest = max(len(view.state.cards) for view in views)
-    for gpus in range(asked.gpus + 1, min(widest, MAX_CARDS) + 1):
-        spread = _spread(asked, gpus)
-        for view in _tried(views, pause) if spread else ():
-            if spread and isinstance(view.place(_with(request, spread), policy), Assignment):
-                amounts = f"{names.GPU}: {gpus}, {names.GPU_MEM}: {spread.memory_mib * gpus}"
-                size = quantity.human_mib(max(cards))
-                text = f"the largest card has {size}; spread the memory over cards ({amounts})"
-                return Advice("use-several-cards", text, view.name)
-    return None
-
-
-def _spread(asked: ContainerRequest, gpus: int) -> ContainerRequest | None:
-    """Return a request on more cards with equal sums; None where its time does not divide evenly."""
-    cores = (asked.cores or 0) * asked.gpus
-    if cores % gpus:
-        return None
-    memory_mib = -(-asked.memory_mib * asked.gpus // gpus)
-    return replace(asked, gpus=gpus, memory_mib=memory_mib, cores=cores // gpus if asked.cores else asked.cores)
 
 
 def _with_cards_changed(
@@ -207,7 +142,7 @@ def _with_cards_changed(
     change: Callable[[Card], Card],
 ) -> Advice | None:
     """Try each node with all its cards changed; name those cards that differ and that the pod would get."""
-    for view in _tried([node for node in views if node.blocked is None], pause):
+    for view in tried([node for node in views if node.blocked is None], pause):
         cards = tuple(_changed(card, change) for card in view.state.cards)
         differing = {new.card.uuid for new, old in zip(cards, view.state.cards, strict=True) if new.card != old.card}
         if not differing:
@@ -242,13 +177,3 @@ def _free_on(view: NodeView, request: PodRequest, asked: ContainerRequest) -> in
         reverse=True,
     )  # fmt: skip
     return free[asked.gpus - 1] if len(free) >= asked.gpus else 0
-
-
-def _with(request: PodRequest, container: ContainerRequest) -> PodRequest:
-    return PodRequest((container,), request.options)
-
-
-def _tried(views: Sequence[NodeView], pause: Pause) -> Iterator[NodeView]:
-    for view in views[:MAX_TRIED]:
-        pause()
-        yield view

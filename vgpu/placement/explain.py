@@ -21,7 +21,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import advice
-from vgpu.placement.advice import Advice
+from vgpu.placement.advice_trial import Advice
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
 

@@ -24,7 +24,8 @@ from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.adapters.kubernetes.pod_json import PodJson
 from vgpu.domain import names, new_pods, object_names
-from vgpu.domain.asks import node_rules, translate
+from vgpu.domain.asks import manifest as asks_manifest
+from vgpu.domain.asks import node_rules, other_names, translate
 from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
@@ -176,21 +177,24 @@ def _tenants(namespaces: Collection[Namespace], snapshot: ClusterSnapshot) -> di
     return found
 
 
-def _decoded(manifest: Any) -> PodJson | FieldError:
-    """Return a manifest with what is read of it, or what is wrong."""
+def _decoded(manifest: Any) -> PodJson | list[tuple[str, str]]:
+    """Return a manifest with what is read of it, or the fields that are wrong."""
     if not isinstance(manifest, Mapping):
-        return FieldError("", "must be an object, a Pod")
+        return [("", "must be an object, a Pod")]
+    if unquoted := [(problem.field, problem.why) for problem in asks_manifest.not_text(manifest)]:
+        return unquoted
     try:
         found = pod_json.decode(msgspec.json.encode(manifest))
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
-        return wrong_values.of_manifest(str(error))
+        wrong = wrong_values.of_manifest(str(error))
+        return [(wrong.field, wrong.detail)]
     return found
 
 
 def _pod(manifest: Any, count: int, context: Context, snapshot: ClusterSnapshot) -> PodsToPlace | list[tuple[str, str]]:
     pod = _decoded(manifest)
-    if isinstance(pod, FieldError):
-        return [(pod.field, pod.detail)]
+    if isinstance(pod, list):
+        return pod
     metadata = pod.get("metadata") or {}
     namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
     if not object_names.is_label(namespace):
@@ -200,7 +204,7 @@ def _pod(manifest: Any, count: int, context: Context, snapshot: ClusterSnapshot)
         return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib, snapshot.slice_mib)
     if named.asked is None and not named.problems:
-        return [("spec.containers", "no container asks for a GPU")]
+        return [("spec.containers", other_names.why_none(pod))]
     problems = new_pods.problems(named, snapshot.slice_mib)
     if problems or named.asked is None:
         return [(problem.field, problem.why) for problem in problems]

@@ -15,8 +15,8 @@ from release import publish
 from tests.contract.repository import ROOT
 from tests.manifests.objects import all_objects, names_of_images, names_of_objects
 from tests.webhook.builders import container, pod, rules
-from vgpu.domain import names
-from webhook import advice, mutate, validate
+from vgpu.domain import names, pod_warnings
+from webhook import mutate, validate
 
 Json = dict[str, Any]
 
@@ -71,7 +71,7 @@ def _completed(part: Json) -> Json:
 
 def _of_pod(written: Json) -> list[str]:
     admitted = mutate.mutate(written, rules()).pod
-    return [str(problem) for problem in validate.on_create(admitted, rules())] + advice.warnings(admitted)
+    return [str(said) for said in (*validate.on_create(admitted, rules()), *pod_warnings.warnings(admitted))]
 
 
 def _names(value: Any) -> Iterator[str]:

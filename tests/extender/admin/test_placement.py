@@ -32,6 +32,28 @@ async def fill(admin: Admin, *, leave_mib: int = 512) -> None:
     await admin.fresh()
 
 
+async def test_what_is_missing_in_the_cluster_is_advised(admin: Admin) -> None:
+    """Nothing was advised to any of these pods."""
+    said = {}
+    asked: tuple[tuple[str, dict[str, str], dict[str, Any]], ...] = (
+        ("alone", {names.GPU_AFFINITY: "app=none"}, {"gpu_mem": 256}),
+        ("space", {names.COMPUTE_POLICY: "space"}, {"gpu_mem": 256}),
+        ("nine", {}, {"gpu": 9}),
+        ("model", {names.USE_GPU_MODEL: "B200"}, {"gpu_mem": 256}),
+    )
+    for name, annotations, amounts in asked:
+        pod = await admin.world.create_pod(metadata={"annotations": annotations}, **amounts)
+        await admin.fresh()
+        found = await admin.get(f"/pods/default/{pod['metadata']['name']}/explain")
+        said[name] = [advice["text"].partition(":")[0] for advice in found["advice"]]
+    assert said == {
+        "alone": ["no pod with app=none holds a card"],
+        "space": ["no card serves groups in space"],
+        "nine": ["ask for 2 cards or fewer (vgpu.io/gpu"],
+        "model": ["no card is of model b200; change vgpu.io/use-gpu-model"],
+    }
+
+
 async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> None:
     await fill(admin)
     full = await admin.world.create_pod(gpu_mem=1024)
@@ -52,7 +74,8 @@ async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> Non
     assert [advice["code"] for advice in found[0]["advice"]] == ["ask-for-less-memory"]
     assert "the webhook has not changed this pod" in found[1]["message"]
     assert "vgpu readmit -n default" in found[1]["advice"][0]["text"]
-    assert [advice["code"] for advice in found[2]["advice"]] == ["ask-for-less-memory"]
+    assert [advice["code"] for advice in found[2]["advice"]] == ["ask-for-less-memory", "use-several-cards"]
+    assert found[2]["advice"][1]["text"].endswith("no node has 2 cards with as much free now")
     cards = [card for node in found[0]["nodes"] for card in node["cards"]]
     assert len(cards) == 6
     assert {card["reason"] for card in cards} == {"CardInsufficientMemory"}

@@ -133,6 +133,27 @@ async def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(admin: Admin) ->
     ]
 
 
+async def test_what_is_no_request_or_cannot_be_created_is_told_with_what_to_write(admin: Admin) -> None:
+    nvidias, requests, unequal, unquoted = (manifest(f"p{n}", gpu_mem=256) for n in range(4))
+    nvidias["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    requests["spec"]["containers"][0]["resources"] = {"requests": {names.GPU_MEM: 256}}
+    unequal["spec"]["containers"][0]["resources"]["requests"] = {names.GPU_MEM: 255}
+    unquoted["metadata"]["annotations"] = {names.GANG: "g", names.GANG_SIZE: 8}
+    wrong = (nvidias, requests, unequal, unquoted)
+    found = await simulated(admin, {"pod": manifest("good", gpu_mem=256)}, *({"pod": pod} for pod in wrong))
+    limits = "pod.spec.containers[main].resources"
+    said = [problem for row in found["pods"][1:] for problem in row["problems"]]
+    assert [line[:90] for line in said] == [
+        line[:90]
+        for line in (
+            "pods[1].pod.spec.containers: asks NVIDIA's device plugin for cards (nvidia.com/gpu: 1), and vgpushare",
+            f"pods[2].{limits}.limits[{names.GPU_MEM}]: must be set for vgpu.io's resources: write the amount here",
+            f"pods[3].{limits}.requests[{names.GPU_MEM}]: must be equal to the limit of 256; leave it out",
+            f'pods[4].pod.metadata.annotations[{names.GANG_SIZE}]: must be text: write "8"',
+        )
+    ]
+
+
 async def test_a_copy_of_a_live_pod_is_placed(admin: Admin) -> None:
     """The webhook removes an assignment from a new pod, and so it is no problem here."""
     copy = manifest("copy", {names.ASSIGNMENT: "{}", names.AS_WRITTEN: "{}"}, gpu_mem=512, slice=2)

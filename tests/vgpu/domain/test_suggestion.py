@@ -7,6 +7,8 @@ KNOWN = ("vgpu.io/gpu-mem", "vgpu.io/compute-policy", "vgpu.io/gpu")
 
 def test_a_name_that_resembles_a_known_one_gets_it() -> None:
     assert suggestion.instead_of("vgpu.io/compute-polcy", KNOWN) == "did you mean vgpu.io/compute-policy?"
+    assert suggestion.instead_of("vgpu.io/GPU-mem", KNOWN) == "did you mean vgpu.io/gpu-mem?"
+    assert suggestion.instead_of("--Node-Policy", ("--node-policy", "--gpu-policy")) == "did you mean --node-policy?"
     assert suggestion.instead_of("vgpu.io/gpu_mem", KNOWN) == "did you mean vgpu.io/gpu-mem?"
 
 

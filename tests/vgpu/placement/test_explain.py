@@ -16,7 +16,7 @@ from vgpu.domain.cards.device import EXCLUSIVE_PROCESS, CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
@@ -79,7 +79,44 @@ def test_a_card_that_is_cordoned_or_of_another_model_is_no_near_fit() -> None:
             {names.USE_GPU_MODEL: "A100"},
             view("n1", 768),
             "accept-other-cards",
+            "no card is of model a100; change vgpu.io/use-gpu-model: there are NVIDIA",
+        ),
+        (
+            {"gpu_mem": 512},
+            {names.USE_GPU_UUID: "GPU-9"},
+            view("n1", 768),
+            "accept-other-cards",
+            "no card has this UUID",
+        ),
+        (
+            {"gpu_mem": 512},
+            {names.AVOID_GPU_UUID: "GPU-0"},
+            view("n1", 768),
+            "accept-other-cards",
             "remove the annotations",
+        ),
+        ({"gpu": 9}, {}, view("n1", 2048, 2048), "ask-for-fewer-cards", "ask for 2 cards or fewer (vgpu.io/gpu: 2)"),
+        (
+            {"gpu": 9},
+            {},
+            view("n1", 2048, 0),
+            "ask-for-fewer-cards",
+            "ask for 1 card or fewer (vgpu.io/gpu: 1); the larg",
+        ),
+        ({"gpu": 9}, {}, view("n1", 0, 0), "ask-for-fewer-cards", "the largest node has 2, and several pods may start"),
+        (
+            {"gpu": 3, "gpu_mem": 1536, "gpu_cores": 90},
+            {},
+            view("n1", 2048, 2048),
+            "ask-for-fewer-cards",
+            "ask for 2 cards or fewer (vgpu.io/gpu: 2, vgpu.io/gpu-mem: 1024, vgpu.io/gpu-cores: 60)",
+        ),
+        (
+            {"gpu_mem": 512},
+            {names.COMPUTE_POLICY: "space"},
+            view("n1", 768),
+            "serve-space",
+            "no card serves groups in space: install vgpu-space",
         ),
         ({"gpu_mem": 512}, {}, view("n1", 768, 2048, cordoned=True), "uncordon", "uncordon card 0 of n1"),
         ({"gpu_mem": 512}, {}, view("n1", 768, healthy=False), "repair", "repair card 0 of n1"),
@@ -99,7 +136,22 @@ def test_a_card_that_is_cordoned_or_of_another_model_is_no_near_fit() -> None:
         ),
         ({"gpu_mem": 512}, {}, view("n1", 768, blocked=Reason.PLUGIN_AWAY), "start-device-plugin", "n1"),
     ],
-    ids=["memory", "model", "cordon", "unhealthy", "exclusive", "one process", "plugin"],
+    ids=[
+        "memory",
+        "model",
+        "uuid",
+        "avoided",
+        "9 cards",
+        "9 of 1 free",
+        "9 of none free",
+        "shares",
+        "space",
+        "cordon",
+        "unhealthy",
+        "exclusive",
+        "one process",
+        "plugin",
+    ],
 )
 def test_advice(amounts: dict[str, int], annotations: dict[str, str], node: NodeView, code: str, text: str) -> None:
     found = explain.explain(asked(annotations, **amounts), [node], PACK)
@@ -156,3 +208,38 @@ def test_several_cards_are_advised_only_where_the_pod_is_placed_on_them() -> Non
     )  # fmt: skip
     spread = asked(gpu=3, gpu_mem=5001, gpu_cores=60)
     assert isinstance(view("n2", 2048, 2048, 2048, 2048).place(spread, PACK), Assignment)
+
+
+def test_what_a_pod_needs_and_no_node_has_free_is_told_as_such() -> None:
+    """Advice to spread the memory vanished wherever the cards were not free at this moment."""
+    (spread,) = explain.explain(asked(gpu_mem=5000), [view("n1", 0, 0, 0, 0), view("n2", 2048, 0)], PACK).advice[1:]
+    assert (spread.code, spread.node) == ("use-several-cards", "")
+    assert spread.text == (
+        "the largest card has 2 GiB; spread the memory over 3 cards of a node (vgpu.io/gpu: 3, vgpu.io/gpu-mem: 5001); "
+        "no node has 3 cards with as much free now"
+    )
+    (model,) = explain.explain(asked({names.USE_GPU_MODEL: "B200"}, gpu_mem=512), [view("n1", 0)], PACK).advice
+    assert (model.code, model.node) == ("accept-other-cards", "")
+    assert model.text.startswith("no card is of model b200; change vgpu.io/use-gpu-model: there are NVIDIA")
+
+
+@pytest.mark.parametrize(
+    ("beside", "apart", "said"),
+    [
+        (
+            frozenset(),
+            frozenset(),
+            "no pod with app=a holds a card: start one, or write vgpu.io/preferred-gpu-affinity",
+        ),
+        (frozenset({"GPU-9"}), frozenset(), "write vgpu.io/preferred-gpu-affinity instead of vgpu.io/gpu-affinity"),
+        (None, frozenset({"GPU-0"}), "write vgpu.io/preferred-gpu-anti-affinity instead of vgpu.io/gpu-anti-affinity"),
+    ],
+)
+def test_neighbours_that_are_missing_are_named(
+    beside: frozenset[CardUuid], apart: frozenset[CardUuid], said: str
+) -> None:
+    wanted = asked({names.GPU_AFFINITY: "app=a"}, gpu_mem=512)
+    selector = replace(wanted.options.selector, beside=beside, apart=apart)
+    wanted = replace(wanted, options=replace(wanted.options, selector=selector))
+    (found,) = explain.explain(wanted, [view("n1", 768)], PACK).advice
+    assert (found.code, found.text.startswith(said)) == ("prefer-neighbours", True), found.text

@@ -11,7 +11,16 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.cluster import dashboard_command, doctor_command, history_commands, options, other_pods, tables, top_view
+from vgpu.cli.cluster import (
+    dashboard_command,
+    doctor_command,
+    history_commands,
+    options,
+    other_pods,
+    tables,
+    top_view,
+    typed_names,
+)
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
@@ -21,13 +30,12 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, document_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
-from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query, without_kind
+from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query
+from vgpu.cli.cluster.typed_names import KindAndName
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
-from vgpu.domain import object_names
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards import ownership
 from vgpu.domain.identifiers import NodeName
-from vgpu.domain.problem import clipped
 from vgpu.placement.policies import DefaultPolicies
 
 PEOPLE = (Format.TABLE, Format.WIDE)
@@ -55,12 +63,21 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def get(
-        kind: Annotated[ResourceKind, typer.Argument(metavar="gpus|nodes|pods|pending|groups", help="what to list")],
+        typed: Annotated[
+            KindAndName,
+            typer.Argument(
+                metavar="gpus|nodes|pods|pending|groups",
+                help="what to list",
+                parser=typed_names.kind_and_name,
+                autocompletion=typed_names.completed_kinds,
+            ),
+        ],
         names: Annotated[
             list[str] | None,
             typer.Argument(
                 metavar="[NAME]...",
-                help="only these; of gpus: UUID or NODE/INDEX; of groups: NAMESPACE, NAMESPACE/NAME or */NAME",
+                help="only these; of gpus: UUID or NODE/INDEX; of pods also NAMESPACE/NAME; of groups: NAMESPACE, "
+                "NAMESPACE/NAME or */NAME",
             ),
         ] = None,
         namespace: options.NamespaceOption = None,
@@ -73,24 +90,27 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         chosen: ServerChoice,
     ) -> None:
         """List GPUs, nodes, pods that ask for GPUs, those of them that wait, with the reason, or groups in space."""
+        kind = typed.kind
+        wanted = outcome.or_fail("get", lambda: typed_names.names_of(typed, names or ()))
         session = opened("get", chosen)
 
         def show() -> None:
-            query = _query(session, kind, names or [], namespace, selector, everywhere=all_namespaces)
+            query = _query(session, kind, wanted, namespace, selector, everywhere=all_namespaces)
             if sort_by:
                 query["sort"] = sort_by
-            if output in PEOPLE and namespace is None and "namespace" in query:
-                typer.echo(f"only of namespace {query['namespace']}; -A shows every namespace", err=True)
+            place = (namespace or session.namespace) if "namespace" in query else None
+            if output in PEOPLE and namespace is None and place and not any("/" in name for name in wanted):
+                typer.echo(f"only of namespace {place}; -A shows every namespace", err=True)
             if watch:
                 with contextlib.suppress(KeyboardInterrupt):
                     for rows in top_view.watch(session, kind, query, host):
-                        typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
+                        typer.echo(session.text(kind, _named(kind, rows, wanted, place), output), nl=False)
                 return
-            rows = _named(kind, session.rows(kind, query), names)
-            missing = [name for name in names or () if not any(_has_name(kind, row, name) for row in rows)]
+            rows = _named(kind, session.rows(kind, query), wanted, place)
+            missing = [name for name in wanted if not any(_has_name(kind, row, name, place) for row in rows)]
             if rows or not missing:
                 session.show(rows, TABLES[kind.plural], output)
-            _refuse_missing(missing, query.get("namespace"))
+            _refuse_missing(missing, place)
 
         outcome.or_fail("get", show)
 
@@ -115,24 +135,29 @@ def _query(
     return {"name": names} if names and kind.plural == "nodes" else {}
 
 
-def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
-    if kind.plural != "gpus" or not names:
+def _named(
+    kind: ResourceKind, rows: list[dict[str, Any]], names: list[str], namespace: str | None
+) -> list[dict[str, Any]]:
+    """Return the rows of these names, or all; a pod's name without a namespace is of `namespace`, None for any."""
+    if not names:
         return rows
-    return [row for row in rows if any(_has_name(kind, row, name) for name in names)]
+    return [row for row in rows if any(_has_name(kind, row, name, namespace) for name in names)]
 
 
-def _has_name(kind: ResourceKind, row: dict[str, Any], name: str) -> bool:
+def _has_name(kind: ResourceKind, row: dict[str, Any], name: str, namespace: str | None) -> bool:
     if kind.plural == ResourceKind.GROUPS:
         return row["spaceGroup"] in group_names(name)
-    if kind.plural != "gpus":
+    if kind.plural == "nodes":
         return bool(row["name"] == name)
-    name = without_kind(name)
-    return bool(row["uuid"].startswith(name)) or name == f"{row['node']}/{row['index']}"
+    if kind.plural == "gpus":
+        return bool(row["uuid"].startswith(name)) or name == f"{row['node']}/{row['index']}"
+    named, _, pod = name.rpartition("/")
+    return bool(row["name"] == pod) and (named or namespace) in (None, row["namespace"])
 
 
 def _refuse_missing(missing: list[str], namespace: str | None) -> None:
     if missing:
-        where = f" in namespace {namespace}" if namespace else ""
+        where = f" in namespace {namespace}" if namespace and not any("/" in name for name in missing) else ""
         raise CommandFailed(f"{', '.join(missing)}: not found{where}", NOT_FOUND)
 
 
@@ -140,39 +165,46 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def describe(
-        kind: Annotated[ResourceKind, typer.Argument(metavar="gpu|node|pod|group", help="what to describe")],
+        typed: Annotated[
+            KindAndName,
+            typer.Argument(
+                metavar="gpu|node|pod|group",
+                help="what to describe; also with the name, as pod/NAME",
+                parser=typed_names.kind_and_name,
+                autocompletion=typed_names.completed_kinds,
+            ),
+        ],
         name: Annotated[
-            str,
+            str | None,
             typer.Argument(
                 metavar="NAME",
                 help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX; of a group: as its list has it",
             ),
-        ],
+        ] = None,
         namespace: options.NamespaceOption = None,
         *,
         chosen: ServerChoice,
     ) -> None:
         """Show one GPU with its containers, one node or pod with its GPUs, or one group in space with its members."""
+        kind = typed.kind
+        names = outcome.or_fail("describe", lambda: typed_names.names_of(typed, () if name is None else (name,)))
+        if len(names) != 1:
+            outcome.or_fail("describe", lambda: _refuse(f"name one {kind.removesuffix('s')} to describe"))
         session = opened("describe", chosen)
 
         def show() -> str:
             if kind.plural == "gpus":
-                return describing.gpu(_gpu(session, name))
+                return describing.gpu(_gpu(session, names[0]))
             if kind.plural == "nodes":
-                _check_node(name)
-                return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
+                node = typed_names.node_name(names[0])
+                return describing.node(session.rest.get(f"/nodes/{node}"), session.rest.items("/gpus", {"node": node}))
             if kind.plural == ResourceKind.GROUPS:
-                return describing.groups(_groups(session, name, namespace))
-            pod = PodAddress.parse(without_kind(name), namespace or session.namespace)
+                return describing.groups(_groups(session, names[0], namespace))
+            pod = PodAddress.parse(names[0], namespace or session.namespace)
             row = session.rest.get(f"/pods/{pod.namespace}/{pod.name}")
             return describing.pod(row, _right_sizes(session, pod.namespace, pod.name))
 
         typer.echo(outcome.or_fail("describe", show), nl=False)
-
-
-def _check_node(name: str) -> None:
-    if not object_names.is_subdomain(name):
-        raise CommandFailed(f"{clipped(name)!r} is no name of a node", WRONG_USAGE)
 
 
 def _gpu(session: RestSession, name: str) -> dict[str, Any]:
@@ -210,7 +242,7 @@ def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoi
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def explain(
-        pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
+        pod: Annotated[list[str], typer.Argument(metavar="POD", help="NAME, NAMESPACE/NAME, pod/NAME or pod NAME")],
         namespace: options.NamespaceOption = None,
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
         output: options.Output = Format.TABLE,
@@ -220,10 +252,13 @@ def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoi
         """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
         if output in (Format.CSV, Format.NAME):
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
+        names = typed_names.after_kind(ResourceKind.POD, pod)
+        if len(names) != 1:
+            outcome.or_fail("explain", lambda: _refuse("name one pod to explain"))
         session = opened("explain", chosen)
 
         def asked() -> Any:
-            named = PodAddress.parse(without_kind(pod), namespace or session.namespace)
+            named = PodAddress.parse(names[0], namespace or session.namespace)
             try:
                 return session.rest.get(f"/pods/{named.namespace}/{named.name}/explain", {"nodes": nodes})
             except CommandFailed as error:
@@ -296,7 +331,7 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
         session = opened(verb, chosen)
         changed = []
         try:
-            for gpu in gpus:
+            for gpu in typed_names.after_kind(ResourceKind.GPU, gpus):
                 changed.append(row := outcome.or_fail(verb, partial(_cordon, session, gpu, verb)))
                 if output in PEOPLE:
                     typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
@@ -328,10 +363,11 @@ def _add_inspect(app: typer.Typer, opened: Opened) -> None:
         session = opened("inspect", chosen)
 
         def show() -> str:
-            listed = session.rest.items("/gpus", {"node": node} if node else {})
+            name = typed_names.node_name(node) if node else ""
+            listed = session.rest.items("/gpus", {"node": name} if name else {})
             gpus = [row for row in listed if not tables.counts_on(row)]
-            if node and not gpus:
-                raise CommandFailed(f"{node}: no node of this name has reported GPUs", NOT_FOUND)
+            if name and not gpus:
+                raise CommandFailed(f"{name}: no node of this name has reported GPUs", NOT_FOUND)
             return inspecting.details(gpus) if details else inspecting.overview(gpus)
 
         typer.echo(outcome.or_fail("inspect", show), nl=False)

@@ -17,7 +17,8 @@ from vgpu.adapters import kubeconfig, listening
 from vgpu.adapters.kubeconfig import Credentials, Kubeconfig, KubeconfigError, UnreadableCredentials
 from vgpu.adapters.listening import ListenAddress
 from vgpu.cli.cluster import credentials, server_url
-from vgpu.cli.cluster.rest import PREFIX, Rest, RestEndpoint
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.rest_endpoint import PREFIX, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
 
@@ -127,7 +128,8 @@ def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str,
     url = f"{api.url}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
     headers = {**api.headers, names.ADMIN_TOKEN_HEADER: token}
     advice = f"see whether the extender runs: kubectl get pods -n {choice.admin_namespace}"
-    return RestEndpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}", advice)
+    name = f"{names.ADMIN_SERVICE} behind {api.name}"
+    return RestEndpoint(url, headers, api.tls, name, advice, choice.admin_namespace)
 
 
 def _api(config: Kubeconfig, shown: Credentials) -> RestEndpoint:
@@ -152,6 +154,7 @@ def _minted(api: RestEndpoint, shown: Credentials, choice: ServerChoice) -> str:
             raise
         raise CommandFailed(
             f"the kubeconfig's user has a client certificate and no token, and no token of the account "
-            f"{names.ADMIN_ACCOUNT} can be had: {error}; give --token",
+            f"{names.ADMIN_ACCOUNT} can be had: {error}; give --token, or ask an administrator for the right "
+            f"to create tokens of that account (create serviceaccounts/token in namespace {choice.admin_namespace})",
             NOT_ALLOWED,
         ) from error

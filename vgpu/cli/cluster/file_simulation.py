@@ -10,7 +10,7 @@ import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain import new_pods
-from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, translate
+from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, other_names, translate
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
@@ -96,6 +96,8 @@ def _pods(entry: JsonObject, index: int, cluster: ClusterObjects) -> list[Waitin
     pod, cards = entry["pod"], [card.card for view in cluster.views.values() for card in view.state.cards]
     name, count = pod["metadata"].get("name") or "pod", min(entry["count"], MAX_PODS + 1)
     namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
+    if unquoted := "; ".join(map(str, manifest.not_text(pod))):
+        return [UnplaceablePod(namespace, name, unquoted)] * count
     try:
         found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB, cluster.slice_mib)
         wrong = new_pods.problems(found, cluster.slice_mib) if manifest.wants_gpu(pod) else []
@@ -103,7 +105,7 @@ def _pods(entry: JsonObject, index: int, cluster: ClusterObjects) -> list[Waitin
     except UNREADABLE as error:
         return [UnplaceablePod(namespace, name, f"cannot be read: {error}")] * count
     if wrong or found.asked is None:
-        problems = "; ".join(map(str, wrong)) or "no container asks for a GPU"
+        problems = "; ".join(map(str, wrong)) or other_names.why_none(pod)
         return [UnplaceablePod(namespace, name, problems)] * count
     named = gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None

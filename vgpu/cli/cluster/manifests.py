@@ -2,34 +2,67 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain import names
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.problem import clipped
 
 MAX_SIZE: Final = 4 << 20
 STDIN: Final = Path("-")
+_OURS: Final = frozenset((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
 _TEMPLATES: Final = {
     "Deployment": ("spec",), "StatefulSet": ("spec",), "ReplicaSet": ("spec",), "ReplicationController": ("spec",),
     "Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec"),
 }  # fmt: skip
 
 
-def read(paths: list[Path], namespace: str, most: int) -> list[JsonObject]:
-    """Return the entries of a simulation of at most `most` pods.
+@dataclass(frozen=True, slots=True)
+class ReadManifests:
+    """What manifests ask to place.
+
+    Attributes:
+        entries: of a simulation: a pod, and how many of it.
+        ignored: what has no effect where it is written, with what to do: lines for people.
+    """
+
+    entries: list[JsonObject]
+    ignored: list[str]
+
+
+def read(paths: list[Path], namespace: str, most: int) -> ReadManifests:
+    """Read the entries of a simulation of at most `most` pods.
 
     Pods without a namespace get `namespace`. Raises CommandFailed.
     """
-    entries = [entry for path in paths for doc in _documents(path) for entry in _entries(doc, namespace, path, most)]
+    documents = [(path, document) for path in paths for document in _documents(path)]
+    entries = [entry for path, document in documents for entry in _entries(document, namespace, path, most)]
     if not entries:
         raise CommandFailed(f"-f: no pod in {', '.join(map(str, paths))}", WRONG_USAGE)
     if (pods := sum(entry["count"] for entry in entries)) > most:
         raise CommandFailed(f"-f: {pods} pods in all; one simulation places at most {most}", WRONG_USAGE)
-    return entries
+    return ReadManifests(entries, [line for path, document in documents for line in _ignored(document, path)])
+
+
+def _ignored(document: JsonObject, path: Path) -> Iterator[str]:
+    """Yield a line for annotations of ours on a controller: it creates pods with those of its template only."""
+    kind, metadata = document.get("kind"), _object(document, "metadata", path)
+    if not isinstance(kind, str) or kind not in _TEMPLATES:
+        return
+    found: list[str] = []
+    parent, field = document, ".".join((*_TEMPLATES[kind], "template.metadata.annotations"))
+    for key in (*_TEMPLATES[kind], "template"):
+        found += _object(_object(parent, "metadata", path), "annotations", path)
+        parent = _object(parent, key, path)
+    of_pods = _object(_object(parent, "metadata", path), "annotations", path)
+    if lost := sorted(name for name in {*found} - {*of_pods} if name in _OURS):
+        named = f"{kind} {metadata.get('name') or ''}".rstrip()
+        yield f"-f: {path}: {named}: its own {', '.join(lost)} has no effect; write it in {field}"
 
 
 def _documents(path: Path) -> Iterator[JsonObject]:

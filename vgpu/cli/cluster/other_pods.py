@@ -3,7 +3,7 @@
 The admin REST does not know these pods, so the API server is asked, with the caller's own rights.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from vgpu.cli.cluster.readmit import readmission
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain import names
-from vgpu.domain.asks import request
+from vgpu.domain.asks import other_names, request
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import Namespace
 from vgpu.domain.json_types import Json
@@ -24,9 +24,7 @@ from vgpu.domain.json_types import Json
 ASKS_NVIDIA: Final = "AsksOtherPlugin"
 MAX_FINDINGS: Final = 50
 
-_CARDS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")  # https://github.com/NVIDIA/k8s-device-plugin
-_MIG: Final = "nvidia.com/mig-"
-_OURS: Final = frozenset({*names.USER_RESOURCES, *names.KUBELET_RESOURCES})
+_PREFIX: Final = f"{names.DOMAIN}/"
 
 Finding = dict[str, Any]
 
@@ -73,25 +71,24 @@ def findings(api: ListingApi, path: str) -> list[Finding]:
 
 def words(pod: Json) -> str:
     """Return why vgpushare does not place a pod, and what to do for a card of its own: a sentence about the pod."""
+    if asked := _ours(pod):
+        written = ", ".join(f"{name}: {amount}" for name, amount in asked.items())
+        return (
+            f"asks vgpushare for GPUs ({written}), and the extender does not know it yet: ask again; "
+            "where this stays so, see vgpu doctor"
+        )
     if readmission.is_unadmitted(pod):
         return (
             "asks for GPUs by names that the webhook translates, and the webhook did not run when the pod was created: "
             "vgpu readmit"
         )
-    asked = next(_of_nvidia(pod), None)
-    if asked is None:
-        return f"asks for no GPU: write {names.GPU_MEM} for a share, or {names.GPU} for whole cards"
-    resource, amount = asked
-    return (
-        f"asks NVIDIA's device plugin for cards ({resource}: {amount}), and vgpushare does not place it: "
-        f"write {names.GPU}: {amount} for whole cards of vgpushare, or {names.GPU_MEM} for a share"
-    )
+    return other_names.why_none(pod)
 
 
 def _of(pod: Json, offered: Callable[[], frozenset[str]]) -> Finding | None:
     if readmission.is_unadmitted(pod):
         return _finding("error", pod, Reason.NOT_ADMITTED)
-    asked = {resource for resource, _ in _of_nvidia(pod)}
+    asked = {resource for resource, _ in other_names.of_others(pod)}
     return _finding("warning", pod, ASKS_NVIDIA) if asked and not asked <= offered() else None
 
 
@@ -103,27 +100,23 @@ def _finding(severity: str, pod: Json, reason: str) -> Finding:
 
 def _asks_ours(pod: Json) -> bool:
     """Whether a pod asks for GPUs by our own names: the admin REST has the findings about it."""
-    return any(_OURS & request.amounts(container).keys() for _, _, container in request.containers_of(pod))
+    return bool(_ours(pod))
+
+
+def _ours(pod: Json) -> dict[str, str]:
+    """Return the amounts by our own names of the first container that has any."""
+    containers = (request.amounts(container) for _, _, container in request.containers_of(pod))
+    named = ({name: amount for name, amount in asked.items() if name.startswith(_PREFIX)} for asked in containers)
+    return next(filter(None, named), {})
 
 
 def _offered(api: ListingApi) -> frozenset[str]:
-    """Return NVIDIA's resources that the nodes offer; none where the caller may not list nodes."""
+    """Return the resources that the nodes offer; none where the caller may not list nodes."""
     offered = set[str]()
     try:
         for node in object_pages.items(api, "/api/v1/nodes", {}):
             allocatable = (node.get("status") or {}).get("allocatable") or {}
-            offered |= {name for name, amount in allocatable.items() if _is_of_nvidia(name) and amount != "0"}
+            offered |= {name for name, amount in allocatable.items() if amount != "0"}
     except CommandFailed:
         return frozenset()
     return frozenset(offered)
-
-
-def _of_nvidia(pod: Json) -> Iterator[tuple[str, str]]:
-    for _, _, container in request.containers_of(pod):
-        for resource, amount in request.amounts(container).items():
-            if _is_of_nvidia(resource):
-                yield resource, amount
-
-
-def _is_of_nvidia(resource: str) -> bool:
-    return resource in _CARDS or resource.startswith(_MIG)

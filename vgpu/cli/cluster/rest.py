@@ -3,61 +3,27 @@
 import contextlib
 import http.client
 import json
-import re
-import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Final
 
 import vgpu
 from vgpu.cli.cluster import server_url, staleness
-from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
-from vgpu.domain import names
+from vgpu.cli.cluster.refused_request import refused
+from vgpu.cli.cluster.rest_endpoint import PREFIX, RestEndpoint
+from vgpu.cli.failure import NO_ANSWER, CommandFailed
 
 TIMEOUT_S: Final = 30.0
 SILENCE_S: Final = 60.0  # of an event stream; the server sends a heartbeat every 15 s
 MAX_ANSWER: Final = 256 << 20
 MAX_BODY: Final = 1 << 20
-PREFIX: Final = "/api/v1"
 PAGE: Final = 1000
 AGENT: Final = f"vgpu/{vgpu.__version__}"
-_CODES: Final[Mapping[int, int]] = {
-    HTTPStatus.UNAUTHORIZED: NOT_ALLOWED,
-    HTTPStatus.FORBIDDEN: NOT_ALLOWED,
-    HTTPStatus.NOT_FOUND: NOT_FOUND,
-    HTTPStatus.BAD_REQUEST: WRONG_USAGE,
-    HTTPStatus.UNPROCESSABLE_ENTITY: WRONG_USAGE,
-    HTTPStatus.CONFLICT: ANSWER_IS_NO,
-}
-
-_THROUGH_PROXY: Final = "/proxy"  # in the path of the API server's service proxy
-_NOT_INSTALLED: Final = re.compile(rf'(services|serviceaccounts) "{names.ADMIN_SERVICE}" not found')
 
 Answer = http.client.HTTPResponse | urllib.error.HTTPError  # an error's answer can be read like any other
 Query = Mapping[str, str | int | bool | Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class RestEndpoint:
-    """Where the admin REST is.
-
-    Attributes:
-        url: with PREFIX.
-        headers: of each request.
-        tls: None for http.
-        name: for people.
-        advice: what to do where it does not answer; empty where that is not known.
-    """
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    tls: ssl.SSLContext | None = None
-    name: str = ""
-    advice: str = ""
 
 
 class Rest:
@@ -180,37 +146,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         """Follow none."""
-
-
-def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFailed:
-    """Return the failure that an answer describes: problem details, or the API server's Status."""
-    try:
-        body = json.loads(error.read(1 << 20))
-        said = str(body.get("detail") or body.get("message") or "")
-        is_api_server = body.get("kind") == "Status" and _THROUGH_PROXY not in endpoint.url
-        errors = [f"{problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
-    except (ValueError, AttributeError, KeyError, TypeError, OSError):
-        said, errors, is_api_server = "", [], False
-    if error.code == HTTPStatus.NOT_FOUND and not said and endpoint.url.endswith(PREFIX):  # it says what is missing
-        why = f"{endpoint.name} is not the admin REST: it answers {error.code} {error.reason}"
-        return CommandFailed(f"{why}. The admin REST has port {names.ADMIN_PORT}; see --server", NO_ANSWER)
-    is_missing = error.code == HTTPStatus.NOT_FOUND and not _NOT_INSTALLED.search(said)
-    if is_missing and is_api_server and endpoint.url.endswith(PREFIX):
-        why = f"{endpoint.name} is a Kubernetes API server and not the admin REST: it answers {said!r}"
-        advice = "leave out --server, or name the API server by --kubeconfig and --context: vgpu asks through it"
-        return CommandFailed(f"{why}\n  {advice}", NO_ANSWER)
-    message = said or f"{endpoint.name}: {error.code} {error.reason}"
-    if error.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
-        errors.append(endpoint.advice)
-    if error.code == HTTPStatus.NOT_FOUND and _NOT_INSTALLED.search(said):
-        errors.append(
-            "vgpushare is not installed in this namespace: install it (manifests/README.md), or name its namespace "
-            "with --admin-namespace"
-        )
-    return CommandFailed(
-        "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
-        _CODES.get(error.code, NO_ANSWER),
-    )
 
 
 def _lines(response: http.client.HTTPResponse) -> Iterator[str]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import typer
 
-from vgpu.cli.cluster import endpoint, tables
+from vgpu.cli.cluster import endpoint, tables, typed_names
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, GROUPS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
@@ -61,7 +62,7 @@ class RestSession:
 
         A UUID names the card where it counts, if several nodes report it.
         """
-        name = without_kind(name)
+        name = typed_names.without_kind(name, ResourceKind.GPUS)
         node, slash, index = name.rpartition("/")
         if slash:
             found = [
@@ -84,19 +85,16 @@ def _warn(line: str) -> None:
     typer.echo(f"warning: {printable.line(line)}", err=True)
 
 
-def without_kind(name: str) -> str:
-    """Return a name without the kind that `-o name` writes before it: gpu/UUID, pod/NAMESPACE/NAME."""
-    is_whole = name.startswith("gpu/GPU-") or (name.startswith("pod/") and name.count("/") > 1)
-    return name.partition("/")[2] if is_whole else name
-
-
 def pod_query(
     session: RestSession, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
 ) -> dict[str, Any]:
-    """Return the query of a list of pods."""
-    query: dict[str, Any] = {} if everywhere else {"namespace": namespace or session.namespace}
+    """Return the query of a list of pods; of names, some may have a namespace: NAMESPACE/NAME. Raises CommandFailed."""
+    default = namespace or session.namespace
+    addresses = [PodAddress.parse(name, default) for name in names]
+    places = list(dict.fromkeys(address.namespace for address in addresses)) or [default]
+    query: dict[str, Any] = {} if everywhere else {"namespace": places if len(places) > 1 else places[0]}
     if names:
-        query["name"] = names
+        query["name"] = list(dict.fromkeys(address.name for address in addresses))
     if selector:
         query["selector"] = selector
     return query

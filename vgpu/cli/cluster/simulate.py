@@ -9,7 +9,9 @@ from vgpu.cli.cluster import describe, file_simulation, manifests, tables
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain import pod_warnings, printable
 from vgpu.domain.json_types import JsonObject
+from vgpu.placement.cluster_objects import UNREADABLE
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import MAX_IN_REQUEST
 
@@ -21,7 +23,7 @@ def on_server(session: RestSession, files: list[Path] | None, namespace: str | N
     """Let the server place the pods. Raises CommandFailed."""
     if not files:
         raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)
-    entries = manifests.read(files, namespace or session.namespace, MAX_IN_REQUEST)
+    entries = _entries(files, namespace or session.namespace, MAX_IN_REQUEST)
     found: JsonObject = session.rest.post("/simulate", {"pods": entries})
     return found
 
@@ -36,8 +38,25 @@ def in_file(path: Path, files: list[Path] | None, namespace: str | None, default
         typer.echo(f"vgpu simulate: --cluster: left out: {skipped}", err=True)
     if len(cluster.skipped) > MAX_SKIPPED:
         typer.echo(f"vgpu simulate: --cluster: {len(cluster.skipped)} objects are left out in all", err=True)
-    entries = manifests.read(files, namespace or "default", file_simulation.MAX_PODS) if files else []
+    entries = _entries(files, namespace or "default", file_simulation.MAX_PODS) if files else []
     return file_simulation.run(cluster, entries, defaults)
+
+
+def _entries(files: list[Path], namespace: str, most: int) -> list[JsonObject]:
+    """Read manifests; what has no effect in them is named on stderr. Raises CommandFailed."""
+    found = manifests.read(files, namespace, most)
+    said = [line for entry in found.entries for line in _warnings(entry["pod"])]
+    for line in [*found.ignored, *said][:MAX_SKIPPED]:
+        typer.echo(f"vgpu simulate: {printable.line(line)}", err=True)
+    return found.entries
+
+
+def _warnings(pod: JsonObject) -> list[str]:
+    """Return what the webhook would say of a pod that it admits; nothing of one that cannot be read."""
+    try:
+        return [f"pod {pod['metadata'].get('name')}: {said}" for said in pod_warnings.warnings(pod)]
+    except UNREADABLE:
+        return []
 
 
 def text(found: JsonObject, form: Format, *, colour: bool = False) -> str:

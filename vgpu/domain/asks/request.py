@@ -243,6 +243,9 @@ class _RequestReader:
         if value is not None and low <= value <= high:
             return value
         hint = quantity.number_hint(text) if name == names.GPU_MEM else ""
+        if name == names.GPU_CORES and value is not None and high < value <= FULL_CORES * MAX_GPUS:
+            gpus = -(-value // FULL_CORES)
+            hint = f"; {-(-value // gpus) * gpus} over {gpus} cards: {names.GPU}: {gpus}"
         self.report(name, f"must be a plain whole number of {_UNITS[name]}, {low} to {high}{hint}")
         return None
 

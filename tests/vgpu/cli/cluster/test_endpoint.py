@@ -13,8 +13,10 @@ import pytest
 from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.cli.cluster import describe, server_url, top_view
 from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
-from vgpu.cli.cluster.rest import Rest, RestEndpoint
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import CommandFailed
+from vgpu.domain import names
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
 
@@ -168,6 +170,7 @@ def test_a_certificate_whose_user_may_not_create_tokens(server: Server, tmp_path
     user = {"client-certificate-data": base64.b64encode(b"c").decode()}
     code, output = run("get", "nodes", KUBECONFIG=str(kubeconfig(tmp_path, server.url, user)))
     assert (code, "give --token" in output) == (4, True)
+    assert "the right to create tokens of that account (create serviceaccounts/token in namespace" in output
 
 
 def test_server_and_token_from_the_environment(server: Server) -> None:
@@ -334,7 +337,36 @@ def test_a_server_without_a_scheme_that_speaks_no_tls_is_named(server: Server) -
 def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
     server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
     code, output = run("get", "gpus", "--server", server.url)
-    assert (code, "vgpushare is not installed in this namespace" in output) == (3, True), output
+    assert (code, "vgpushare is not installed in this namespace" in output) == (5, True), output
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            403,
+            {"kind": "Status", "message": 'services "https:vgpu-admin:9871" is forbidden: User "ann" cannot get'},
+            "ask an administrator for the Role vgpu-admin-client in namespace gpus (docs/admin.md, Rights)",
+        ),
+        (403, {"detail": "ann may not list gpunodes.vgpu.io"}, "ask an administrator for this right (docs/admin.md"),
+        (401, {"kind": "Status", "message": "Unauthorized"}, "log in again, or see kubectl auth whoami"),
+    ],
+)
+def test_a_missing_right_is_named_with_whom_to_ask(
+    server: Server, tmp_path: Path, status: int, body: Any, said: str
+) -> None:
+    server.answers["GET /api/v1/nodes"] = (status, body)
+    config = kubeconfig(tmp_path, server.url, {"token": "t"})
+    code, output = run("get", "nodes", "--admin-namespace", "gpus", KUBECONFIG=str(config))
+    assert code == 4
+    assert output.startswith(f"vgpu get: {body.get('message') or body['detail']}\n  "), output
+    assert said in output.splitlines()[1]
+
+
+def test_the_role_that_is_named_is_in_the_manifests() -> None:
+    assert f"kind: Role\nmetadata: {{name: {names.ADMIN_CLIENT_ROLE}, namespace: {names.NAMESPACE}}}" in Path(
+        "manifests/base/admin.yaml"
+    ).read_text(encoding="utf-8")
 
 
 def test_completion_scripts() -> None:
@@ -375,6 +407,80 @@ def test_names_are_accepted_as_they_are_written_by_output_name(server: Server) -
     assert (code, output.startswith(f"{written[0]} (node-1/0) cordoned")) == (0, True), output
     run("explain", "pod/team/train", "--server", server.url)
     assert server.requests[-1][1] == "/api/v1/pods/team/train/explain"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "explain pod/waits", "explain pod waits", "explain po/waits", "explain pods/default/waits", "explain waits",
+        "explain -n default po waits", "explain pod/waits -n default",
+    ],
+)  # fmt: skip
+def test_a_pod_is_explained_by_each_form_of_its_name(server: Server, typed: str) -> None:
+    """`pod/waits` was read as the pod `waits` of a namespace `pod`."""
+    assert run(*typed.split(), "--server", server.url)[0] == 0
+    assert server.requests[-1][1] == "/api/v1/pods/default/waits/explain"
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("describe pod/train", "/api/v1/pods/default/train"),
+        ("describe po train", "/api/v1/pods/default/train"),
+        ("describe pod pods/default/train", "/api/v1/pods/default/train"),
+        ("describe node/node-1", "/api/v1/nodes/node-1"),
+        ("describe no node/node-1", "/api/v1/nodes/node-1"),
+        ("describe gpu/GPU-00000000-aaaa", "/api/v1/gpus"),
+        ("describe gpu gpu/node-1/0", "/api/v1/gpus"),
+        ("get pods pod/default/train", "/api/v1/pods"),
+        ("get pods default/train", "/api/v1/pods"),
+        ("get po/train", "/api/v1/pods"),
+        ("get po train", "/api/v1/pods"),
+        ("get no node/node-1", "/api/v1/nodes"),
+        ("get gpus gpus/node-1/0", "/api/v1/gpus"),
+        ("get gpu/node-1/0", "/api/v1/gpus"),
+        ("cordon gpu node-1/0", "/api/v1/gpus"),
+        ("inspect node/node-1", "/api/v1/gpus"),
+    ],
+)
+def test_every_form_of_a_name_that_is_typed_or_printed_is_taken(server: Server, typed: str, asked: str) -> None:
+    """`describe node` refused what `get nodes -o name` had printed."""
+    code, output = run(*typed.split(), "--server", server.url)
+    assert code == 0, output
+    assert asked in [request[1] for request in server.requests]
+
+
+def test_each_name_that_output_name_prints_is_taken_by_get_and_describe(server: Server) -> None:
+    for kind in ("gpus", "nodes", "pods", "pending"):
+        printed = run("get", kind, "-A", "-o", "name", "--server", server.url)[1].split()
+        assert printed
+        for name in (name for name in printed if "?" not in name):  # the API server has no pod of that name
+            assert name in run("get", kind, name, "-o", "name", "--server", server.url)[1].split()
+            assert name in run("get", name, "-o", "name", "--server", server.url)[1].split()
+
+
+def test_pods_of_several_namespaces_are_listed_by_name(server: Server) -> None:
+    run("get", "pods", "a/x", "b/y", "z", "-n", "c", "--server", server.url)
+    (request,) = server.requests
+    assert (request[2]["namespace"], request[2]["name"]) == (["a", "b", "c"], ["x", "y", "z"])
+    code, output = run("get", "pods", "other/train", "--server", server.url)
+    assert (code, output) == (3, "vgpu get: other/train: not found\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("get pods node/node-1", "node/node-1: is none of the pods; list one kind"),
+        ("describe pod", "name one pod to describe"),
+        ("describe pod/a b", "name one pod to describe"),
+        ("explain a b", "name one pod to explain"),
+        ("get bogus", "'bogus' is not one of gpus, nodes, pods, pending"),
+        ("get pod/", "'pod/' is not one of gpus, nodes, pods, pending"),
+    ],
+)
+def test_what_names_nothing_or_several_kinds_is_wrong_usage(server: Server, typed: str, said: str) -> None:
+    code, output = run(*typed.split(), "--server", server.url)
+    assert (code, said in " ".join(output.replace("│", " ").split())) == (2, True), output
 
 
 def test_top_of_kubectls_plugin_is_about_the_cluster(server: Server) -> None:

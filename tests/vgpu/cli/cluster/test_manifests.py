@@ -21,7 +21,7 @@ TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}, "annotations": {"
 
 def read(folder: Path, *documents: Any) -> list[dict[str, Any]]:
     (folder / "f.yaml").write_text(yaml.safe_dump_all(documents))
-    return manifests.read([folder / "f.yaml"], "mine", 1000)
+    return manifests.read([folder / "f.yaml"], "mine", 1000).entries
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,35 @@ def test_controllers(tmp_path: Path, kind: str, spec: dict[str, Any], count: int
     assert entry["count"] == count
     assert entry["pod"]["metadata"] == {"name": "c", "namespace": "n", "annotations": {"x": "y"}, "labels": {"a": "b"}}
     assert entry["pod"]["spec"] == SPEC
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("Deployment", {"template": TEMPLATE}, "spec.template.metadata.annotations"),
+        ("CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}, "spec.jobTemplate.spec.template.metadata."),
+    ],
+)
+def test_annotations_of_a_controller_are_told_as_without_effect(
+    tmp_path: Path, kind: str, spec: dict[str, Any], field: str
+) -> None:
+    file = tmp_path / "f.yaml"
+    own = {"vgpu.io/gang": "g", "vgpu.io/gang-size": "8", "example.org/x": "y"}
+    metadata = {"name": "c", "annotations": own}
+    file.write_text(yaml.safe_dump({"kind": kind, "metadata": metadata, "spec": spec}))
+    (said,) = manifests.read([file], "mine", 1000).ignored
+    assert said.startswith(
+        f"-f: {file}: {kind} c: its own vgpu.io/gang, vgpu.io/gang-size has no effect; write it in {field}"
+    )
+    file.write_text(yaml.safe_dump({"kind": "Pod", "metadata": metadata, "spec": SPEC}))
+    assert manifests.read([file], "mine", 1000).ignored == []
+
+
+def test_annotations_of_a_controller_and_its_template_have_an_effect(tmp_path: Path) -> None:
+    both = {"name": "c", "annotations": {"vgpu.io/gang": "g"}}
+    spec = {"template": {"metadata": both, "spec": SPEC}}
+    (tmp_path / "f.yaml").write_text(yaml.safe_dump({"kind": "Job", "metadata": both, "spec": spec}))
+    assert manifests.read([tmp_path / "f.yaml"], "mine", 1000).ignored == []
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,21 @@ def found(server: Server, tmp_path: Path, *options: str) -> list[dict[str, Any]]
         (HAMI, UNADMITTED),
         ({"cpu": "1"}, "asks for no GPU: write vgpu.io/gpu-mem"),
         (None, "asks for no GPU"),
+        ({"nvidia.com/gpu": "0"}, "asks for no GPU"),
+        (
+            {"nvidia.com/gpu-mem": "4000"},
+            "asks for nvidia.com/gpu-mem: 4000, which vgpushare does not know; did you mean",
+        ),
+        (
+            {"vgpushare.io/memory": "4"},
+            "asks for vgpushare.io/memory: 4, which vgpushare does not know; known: vgpu.io/",
+        ),
+        ({"amd.com/gpu": "1"}, "asks for no GPU"),
+        ({"vgpu.io/gpu-mem": "200000"}, "asks vgpushare for GPUs (vgpu.io/gpu-mem: 200000), and the extender does not"),
+        (
+            {"vgpu.io/gpu-memory": "1"},
+            "asks vgpushare for GPUs (vgpu.io/gpu-memory: 1), and the extender does not know",
+        ),
     ],
 )
 def test_explain_says_what_a_pod_asks_that_asks_vgpushare_for_nothing(
@@ -54,6 +69,30 @@ def test_explain_says_what_a_pod_asks_that_asks_vgpushare_for_nothing(
     assert "does not exist" in run("explain", "team/other", "--server", server.url, KUBECONFIG=str(config))[1]
 
 
+@pytest.mark.parametrize("where", ["annotations", "labels"])
+def test_explain_names_what_stands_where_it_asks_for_nothing(server: Server, tmp_path: Path, where: str) -> None:
+    asks = pod("other", None)
+    asks["metadata"][where] = {"vgpu.io/gpu-mem": "4000"}
+    server.answers["GET /api/v1/namespaces/team/pods/other"] = (200, asks)
+    code, output = run("explain", "other", KUBECONFIG=str(kubeconfig(tmp_path, server.url, {"token": "secret"})))
+    assert (code, f"asks for no GPU: vgpu.io/gpu-mem among its {where} asks for none" in output) == (3, True), output
+
+
+@pytest.mark.parametrize(
+    "said", ['services "vgpu-admin" not found', "the server could not find the requested resource"]
+)
+def test_explain_asks_for_the_pod_only_where_the_admin_rest_does_not_know_it(
+    server: Server, tmp_path: Path, said: str
+) -> None:
+    """A 404 of the API server, without vgpushare behind it, was read as "asks for no GPU"."""
+    server.answers["GET /api/v1/pods/team/train/explain"] = (404, {"kind": "Status", "message": said})
+    server.answers["GET /api/v1/namespaces/team/pods/train"] = (200, pod("train", {"vgpu.io/gpu-mem": "200000"}))
+    code, output = run("explain", "train", KUBECONFIG=str(kubeconfig(tmp_path, server.url, {"token": "secret"})))
+    assert code == 5
+    assert output.startswith(f"vgpu explain: {said}\n  vgpushare is not installed in this namespace"), output
+    assert [path for _, path, *_ in server.requests if path == "/api/v1/namespaces/team/pods/train"] == []
+
+
 def test_doctor_names_a_pod_that_waits_for_nvidias_plugin_where_no_node_has_it(server: Server, tmp_path: Path) -> None:
     server.answers[PODS] = (200, {"items": [pod("other", {"nvidia.com/gpu": "2"}), pod("none", {"cpu": "1"})]})
     server.answers["GET /api/v1/nodes"] = (200, {"items": [{"status": {"allocatable": {"nvidia.com/gpu": "0"}}}]})
@@ -65,6 +104,15 @@ def test_doctor_names_a_pod_that_waits_for_nvidias_plugin_where_no_node_has_it(s
     )  # fmt: skip
     asked = [request[2]["fieldSelector"] for request in server.requests if request[1] == "/api/v1/pods"]
     assert asked == [["spec.nodeName=,status.phase=Pending"]]
+
+
+def test_doctor_names_a_pod_that_waits_for_a_name_that_nobody_gives_out(server: Server, tmp_path: Path) -> None:
+    misspelt = [pod("other", {"nvidia.com/gpu-mem": "4000"}), pod("offered", {"example.org/gpu-mem": "1"})]
+    server.answers[PODS] = (200, {"items": misspelt})
+    server.answers["GET /api/v1/nodes"] = (200, {"items": [{"status": {"allocatable": {"example.org/gpu-mem": "8"}}}]})
+    (finding,) = found(server, tmp_path)
+    assert (finding["about"], finding["reason"]) == ("pod team/other", "AsksOtherPlugin")
+    assert "did you mean vgpu.io/gpu-mem?" in finding["detail"]
 
 
 def test_doctor_leaves_a_pod_alone_that_nvidias_plugin_can_serve(server: Server, tmp_path: Path) -> None:

@@ -128,7 +128,10 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path, text: str, message: str)
 
 def test_a_pod_that_asks_for_no_gpu_or_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     cluster = str(written(tmp_path, CLUSTER))
-    for spec, message in (({"containers": [{"name": "c"}]}, "asks for a GPU"), ({"containers": "x"}, "cannot be read")):
+    for spec, message in (
+        ({"containers": [{"name": "c"}]}, "asks for no GPU: write"),
+        ({"containers": "x"}, "cannot be read"),
+    ):
         manifest = tmp_path / "pod.yaml"
         manifest.write_text(yaml.safe_dump({"kind": "Pod", "metadata": {"name": "odd"}, "spec": spec}))
         code, output = run("simulate", "--cluster", cluster, "-f", str(manifest))
@@ -198,6 +201,73 @@ def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(tmp_path: Path) -> Non
     assert "is not an annotation of vgpu.io; did you mean vgpu.io/compute-policy?" in output
     assert f"metadata.annotations[{names.IDLE_AFTER}]" in output
     assert "resources.limits[nvidia.com/gpu]" in output
+
+
+def one(folder: Path, wanted: dict[str, Any]) -> str:
+    """Return what is said of one pod that is refused."""
+    pods = folder / "pods.yaml"
+    pods.write_text(yaml.safe_dump(wanted))
+    code, output = run("simulate", "--cluster", str(written(folder, node("n1"))), "-f", str(pods))
+    assert code == 2, output
+    return output
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"nvidia.com/gpu": 1}, "asks NVIDIA's device plugin for cards (nvidia.com/gpu: 1), and vgpushare"),
+        ({"nvidia.com/gpu-mem": 4000}, "4000, which vgpushare does not know; did you mean vgpu.io/gpu-mem?"),
+        ({"vgpushare.io/gpu-mem": 4000}, "4000, which vgpushare does not know; did you mean vgpu.io/gpu-mem?"),
+    ],
+)  # fmt: skip
+def test_a_pod_by_names_of_no_effect_is_told_what_to_write(tmp_path: Path, limits: dict[str, int], said: str) -> None:
+    asks = pod("odd", 512)
+    asks["spec"]["containers"][0]["resources"] = {"limits": limits}
+    assert said in one(tmp_path, asks)
+
+
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        (
+            {"requests": {names.GPU_MEM: 512}},
+            f"spec.containers[main].resources.limits[{names.GPU_MEM}]: must be set for vgpu.io's resources",
+        ),
+        (
+            {"requests": {names.GPU_MEM: 256}, "limits": {names.GPU_MEM: 512}},
+            f'spec.containers[main].resources.requests[{names.GPU_MEM}]: "256" must be equal to the limit of 512',
+        ),
+    ],
+)
+def test_amounts_that_kubernetes_refuses_are_refused(tmp_path: Path, resources: dict[str, Any], said: str) -> None:
+    """They were placed, and creating the pod is refused."""
+    asks = pod("odd", 512)
+    asks["spec"]["containers"][0]["resources"] = resources
+    assert said in one(tmp_path, asks)
+
+
+def test_an_annotation_without_quotes_is_named_with_what_to_write(tmp_path: Path) -> None:
+    asks = pod("odd", 512)
+    asks["metadata"]["annotations"] = {names.GANG: "g", names.GANG_SIZE: 8, names.PRIORITY: True}
+    output = one(tmp_path, asks)
+    assert f'metadata.annotations[{names.GANG_SIZE}]: must be text: write "8"' in output
+    assert f'metadata.annotations[{names.PRIORITY}]: must be text: write "true"' in output
+
+
+def test_what_admission_warns_of_is_told(tmp_path: Path) -> None:
+    asks = pod("p", 512)
+    asks["metadata"]["annotations"] = {names.IDLE_ACTION: "evict"}
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(asks))
+    code, output = run("simulate", "--cluster", str(written(tmp_path, node("n1"))), "-f", str(tmp_path / "p.yaml"))
+    assert (code, f"pod p: metadata.annotations[{names.IDLE_ACTION}]" in output) == (0, True), output
+
+
+def test_annotations_of_a_deployment_are_told(tmp_path: Path) -> None:
+    metadata = {"name": "d", "annotations": {names.COMPUTE_POLICY: "fixed"}}
+    made = {"kind": "Deployment", "metadata": metadata, "spec": {"template": pod("d", 512)}}
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(made))
+    output = run("simulate", "--cluster", str(written(tmp_path, node("n1"))), "-f", str(tmp_path / "d.yaml"))[1]
+    assert f"Deployment d: its own {names.COMPUTE_POLICY} has no effect" in output
 
 
 def test_the_waiting_pods_of_a_file_prefer_cards_and_racks(tmp_path: Path) -> None:

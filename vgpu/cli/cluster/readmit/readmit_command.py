@@ -12,13 +12,13 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
-from vgpu.cli.cluster import endpoint, options
+from vgpu.cli.cluster import endpoint, options, typed_names
 from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmission, saved_manifests
 from vgpu.cli.cluster.readmit.pod_replacement import Pod
 from vgpu.cli.cluster.rest import Rest
-from vgpu.cli.cluster.session import without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, CommandFailed
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +62,9 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
         def wanted() -> list[Pod]:
             if not names:
                 return readmission.waiting(api, place)
-            return _named(api, [PodAddress.parse(without_kind(name), place or "") for name in names])
+            return _named(
+                api, [PodAddress.parse(name, place or "") for name in typed_names.after_kind(ResourceKind.POD, names)]
+            )
 
         pods = outcome.or_fail("readmit", wanted)
         if not pods and not left:
