@@ -46,7 +46,7 @@ def preload(
     call it again with the same arguments, as the workers of torch.multiprocessing do that run the script's first lines.
 
     Args:
-        memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
+        memory: on each card, as text: `4GiB`, `4096` (MiB); `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
         cores: percent of each card's time; None: no time is set aside.
         policy: `fixed`: never more than `cores`; `burst`: `cores` are guaranteed, idle time may be used; `best-effort`:
             idle time only. None: `fixed` where `cores` are given, else `burst`.
@@ -56,7 +56,7 @@ def preload(
 
     Raises:
         LimiterError: CUDA is loaded already, or other limits are in force already.
-        ValueError: an argument cannot be read.
+        ValueError: an argument cannot be read, or none of memory, cores and policy is given.
     """
     interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ, this_host())
 

@@ -37,6 +37,8 @@ def parse(
     priority: int = 0,
 ) -> Limits:
     """Read limits as people write them (`limiter.preload` documents the form). Raises ValueError."""
+    if memory is None and cores is None and policy is None:
+        raise ValueError("nothing to limit; give memory, cores or policy")
     _refuse_numbers(memory)
     _refuse_out_of_range(cores, priority)
     chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)

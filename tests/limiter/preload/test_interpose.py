@@ -273,6 +273,8 @@ def test_without_cores_no_share_is_guaranteed(
 @pytest.mark.parametrize(
     ("memory", "cores", "policy", "priority", "problem"),
     [
+        (None, None, None, 0, "nothing to limit; give memory, cores or policy"),
+        (None, None, None, 7, "nothing to limit; give memory, cores or policy"),
         ("", None, None, 0, "the memory is empty; give an amount, such as 8Gi, or leave it out"),
         (" ", 30, "fixed", 0, "the memory is empty"),
         ("x", 1, "fixed", 0, "not an amount of memory: 'x'; write 8Gi, 512Mi"),

@@ -27,7 +27,7 @@ from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
-from vgpu.cli.cluster.output import Format, document_text
+from vgpu.cli.cluster.output import DocumentFormat, Format, document_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query
@@ -182,6 +182,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             ),
         ] = None,
         namespace: options.NamespaceOption = None,
+        output: options.DocumentOutput = DocumentFormat.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
@@ -192,19 +193,24 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             outcome.or_fail("describe", lambda: _refuse(f"name one {kind.removesuffix('s')} to describe"))
         session = opened("describe", chosen)
 
-        def show() -> str:
+        def found() -> tuple[Any, Callable[[], str]]:
             if kind.plural == "gpus":
-                return describing.gpu(_gpu(session, names[0]))
+                card = _gpu(session, names[0])
+                return {"gpu": card}, lambda: describing.gpu(card)
             if kind.plural == "nodes":
-                node = typed_names.node_name(names[0])
-                return describing.node(session.rest.get(f"/nodes/{node}"), session.rest.items("/gpus", {"node": node}))
+                name = typed_names.node_name(names[0])
+                node, gpus = session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name})
+                return {"node": node, "gpus": gpus}, lambda: describing.node(node, gpus)
             if kind.plural == ResourceKind.GROUPS:
-                return describing.groups(_groups(session, names[0], namespace))
-            pod = PodAddress.parse(names[0], namespace or session.namespace)
-            row = session.rest.get(f"/pods/{pod.namespace}/{pod.name}")
-            return describing.pod(row, _right_sizes(session, pod.namespace, pod.name))
+                groups = _groups(session, names[0], namespace)
+                return {"groups": groups}, lambda: describing.groups(groups)
+            address = PodAddress.parse(names[0], namespace or session.namespace)
+            pod = session.rest.get(f"/pods/{address.namespace}/{address.name}")
+            sizes = _right_sizes(session, address.namespace, address.name)
+            return {"pod": pod, "rightSizes": sizes}, lambda: describing.pod(pod, sizes)
 
-        typer.echo(outcome.or_fail("describe", show), nl=False)
+        document, text = outcome.or_fail("describe", found)
+        typer.echo(document_text(document, output) or text(), nl=False)
 
 
 def _gpu(session: RestSession, name: str) -> dict[str, Any]:
@@ -245,13 +251,11 @@ def _add_explain(app: typer.Typer, opened: Opened, look_up: Callable[[ServerChoi
         pod: Annotated[list[str], typer.Argument(metavar="POD", help="NAME, NAMESPACE/NAME, pod/NAME or pod NAME")],
         namespace: options.NamespaceOption = None,
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
-        output: options.Output = Format.TABLE,
+        output: options.DocumentOutput = DocumentFormat.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
         """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
-        if output in (Format.CSV, Format.NAME):
-            outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         names = typed_names.after_kind(ResourceKind.POD, pod)
         if len(names) != 1:
             outcome.or_fail("explain", lambda: _refuse("name one pod to explain"))

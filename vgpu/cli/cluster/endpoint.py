@@ -60,7 +60,7 @@ def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> Fo
         if choice.context:
             raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
         local = _direct(_local(), choice, environment)
-        return FoundServer(replace(local, advice=_WITHOUT_KUBECONFIG), "default")
+        return FoundServer(replace(local, advice=_WITHOUT_KUBECONFIG, named_by=""), "default")
     with _told_as_failures():
         config = kubeconfig.load(paths, choice.context)
         return FoundServer(_proxied(config, choice, environment), config.namespace)
@@ -114,8 +114,11 @@ def _direct(server: str, choice: ServerChoice, environment: Mapping[str, str]) -
     except (OSError, ssl.SSLError) as error:
         raise CommandFailed(f"--certificate-authority: {authority}: {error}", WRONG_USAGE) from error
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    site = url.rstrip("/").removesuffix(PREFIX)
     advice = "" if "://" in server else f"--server without http:// or https:// is https; without TLS: http://{server}"
-    return RestEndpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url, advice)
+    named_by = "--server" if choice.server else SERVER_ENV
+    tls_used = tls if url.startswith("https") else None
+    return RestEndpoint(site + PREFIX, headers, tls_used, site, advice, named_by=named_by)
 
 
 def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str, str]) -> RestEndpoint:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, ServerChoice
-from vgpu.cli.cluster.output import Format
+from vgpu.cli.cluster.output import DocumentFormat, Format
 from vgpu.cli.option_classes import Command, with_parameters
 from vgpu.domain.asks.policy import PackingPolicy
 
@@ -73,6 +73,7 @@ AdminNamespace = Annotated[
     str, typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="namespace in which vgpushare is installed")
 ]
 Output = Annotated[Format, typer.Option("--output", "-o", help="output format")]
+DocumentOutput = Annotated[DocumentFormat, typer.Option("--output", "-o", help="output format")]
 NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace (default: the context's)")
 ]

@@ -37,6 +37,15 @@ class Format(StrEnum):
     NAME = "name"
 
 
+class DocumentFormat(StrEnum):
+    """How one object is written."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
 @dataclass(frozen=True, slots=True)
 class TextColumn:
     """A column.
@@ -83,11 +92,11 @@ def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: 
     return lines([column.head for column in chosen], cells, [c.is_number for c in chosen], colour=colour)
 
 
-def document_text(document: Any, form: Format) -> str | None:
+def document_text(document: Any, form: Format | DocumentFormat) -> str | None:
     """Return a document in a format of documents; None for a format of rows."""
-    if form is Format.JSON:
+    if form in (Format.JSON, DocumentFormat.JSON):
         return json.dumps(document, indent=2) + "\n"
-    return yaml_text(document) if form is Format.YAML else None
+    return yaml_text(document) if form in (Format.YAML, DocumentFormat.YAML) else None
 
 
 def yaml_text(document: Any) -> str:

@@ -4,8 +4,10 @@ The API server answers with a Status, the admin REST with problem details: so a 
 the admin REST does not know a pod.
 """
 
+import http.client
 import json
 import re
+import ssl
 import urllib.error
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ _CODES: Final[Mapping[int, int]] = {
     HTTPStatus.CONFLICT: ANSWER_IS_NO,
 }
 _NOT_INSTALLED: Final = re.compile(rf'(services|serviceaccounts) "{names.ADMIN_SERVICE}" not found')
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"})  # of OpenSSL
 _INSTALL: Final = (
     "vgpushare is not installed in this namespace: install it (manifests/README.md), or name its namespace "
     "with --admin-namespace"
@@ -51,6 +54,31 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     message = answer.said or f"{endpoint.name}: {answer.code} {answer.reason}"
     lines = [text for text in (*answer.errors, *_next_steps(answer, endpoint)) if text != answer.said]
     return CommandFailed("\n  ".join([message, *lines]), _CODES.get(answer.code, NO_ANSWER))
+
+
+def unanswered(error: Exception, endpoint: RestEndpoint) -> CommandFailed:
+    """Return the failure of a request that got no answer, with the next step."""
+    reason = getattr(error, "reason", None) or error
+    advice = _why_unanswered(reason, endpoint)
+    return CommandFailed(f"{endpoint.name} does not answer: {reason}" + (f"\n  {advice}" if advice else ""), NO_ANSWER)
+
+
+def _why_unanswered(reason: object, endpoint: RestEndpoint) -> str:
+    scheme, _, site = endpoint.name.partition("://")
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            "its certificate is of no CA that is known here: give --certificate-authority, or a kubeconfig with the CA"
+        )
+    if isinstance(reason, ssl.SSLError) and reason.reason in _NO_TLS and scheme == "https":
+        return f"it does not speak TLS; without TLS: http://{site}"
+    if isinstance(reason, http.client.BadStatusLine) and scheme == "http":
+        return f"it does not speak HTTP without TLS: write https://{site}"
+    if endpoint.is_behind_api_server and not isinstance(reason, TimeoutError):
+        return "the API server itself does not answer: see kubectl cluster-info, or name another by --context"
+    if endpoint.named_by and not endpoint.advice:
+        port = f"its port is {names.ADMIN_PORT}"
+        return f"see whether the admin REST listens there ({port}), or leave out {endpoint.named_by}"
+    return endpoint.advice
 
 
 def _read(error: urllib.error.HTTPError) -> _Refusal:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import vgpu
 from vgpu.cli.cluster import server_url, staleness
-from vgpu.cli.cluster.refused_request import refused
+from vgpu.cli.cluster.refused_request import refused, unanswered
 from vgpu.cli.cluster.rest_endpoint import PREFIX, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, CommandFailed
 
@@ -100,9 +100,7 @@ class Rest:
         return answer
 
     def _no_answer(self, error: Exception) -> CommandFailed:
-        reason = getattr(error, "reason", None) or error
-        advice = f"\n  {self.endpoint.advice}" if self.endpoint.advice else ""
-        return CommandFailed(f"{self.endpoint.name} does not answer: {reason}{advice}", NO_ANSWER)
+        return unanswered(error, self.endpoint)
 
     def _json(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()

@@ -19,6 +19,7 @@ class RestEndpoint:
         name: for people.
         advice: what to do where it does not answer; empty where that is not known.
         namespace: of the Service behind the API server; empty where another server is asked.
+        named_by: the option or variable that names the URL; empty where it was found otherwise.
     """
 
     url: str
@@ -27,6 +28,7 @@ class RestEndpoint:
     name: str = ""
     advice: str = ""
     namespace: str = ""
+    named_by: str = ""
 
     @property
     def is_admin_rest(self) -> bool:

@@ -334,6 +334,61 @@ def test_a_server_without_a_scheme_that_speaks_no_tls_is_named(server: Server) -
     assert (code, f"without TLS: {server.url}" in output) == (5, True), output
 
 
+@pytest.mark.parametrize(
+    ("server_url", "said"),
+    [
+        ("http://127.0.0.1:9", "see whether the admin REST listens there (its port is 9871), or leave out --server"),
+        ("https{rest}", "it does not speak TLS; without TLS: http{rest}"),
+        ("127.0.0.1:9", "--server without http:// or https:// is https; without TLS: http://127.0.0.1:9"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_told_with_the_next_step(server: Server, server_url: str, said: str) -> None:
+    rest = server.url.removeprefix("http")
+    code, output = run("get", "nodes", "--server", server_url.format(rest=rest))
+    assert (code, output.splitlines()[1].strip()) == (5, said.format(rest=rest)), output
+
+
+def test_a_server_of_the_environment_that_does_not_answer_names_the_variable() -> None:
+    assert "or leave out VGPU_SERVER" in run("get", "nodes", VGPU_SERVER="http://127.0.0.1:9")[1]
+
+
+def test_an_api_server_that_is_down_is_no_word_about_the_extender(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, "http://127.0.0.1:9", {})
+    code, output = run("get", "nodes", KUBECONFIG=str(config))
+    assert (code, "the API server itself does not answer: see kubectl cluster-info" in output) == (5, True), output
+    assert "extender" not in output
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1", "/api/v1/"])
+def test_a_server_is_named_with_the_path_of_the_rest_or_without(server: Server, path: str) -> None:
+    assert run("get", "nodes", "--server", server.url + path)[0] == 0
+    assert server.requests[-1][1] == "/api/v1/nodes"
+
+
+@pytest.mark.parametrize("command", ["explain waits", "describe pod train"])
+def test_only_formats_that_are_written_are_offered(server: Server, command: str) -> None:
+    for form in ("csv", "name"):
+        code, output = run(*command.split(), "-o", form, "--server", server.url)
+        assert (
+            code,
+            f"'{form}' is not one of 'table', 'wide', 'json'" in " ".join(output.replace("│", " ").split()),
+        ) == (
+            2,
+            True,
+        )
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [
+        ("pod train", {"pod", "rightSizes"}), ("node node-1", {"node", "gpus"}), ("gpu node-1/0", {"gpu"}),
+    ],
+)  # fmt: skip
+def test_describe_writes_documents(server: Server, typed: str, keys: set[str]) -> None:
+    code, output = run("describe", *typed.split(), "-o", "json", "--server", server.url)
+    assert (code, json.loads(output).keys()) == (0, keys)
+
+
 def test_a_cluster_without_vgpushare_is_named(server: Server) -> None:
     server.answers["GET /api/v1/gpus"] = (404, {"kind": "Status", "message": 'services "vgpu-admin" not found'})
     code, output = run("get", "gpus", "--server", server.url)

@@ -28,10 +28,9 @@ COMMANDS = {
     "describe-group": "describe group default/models",
     "get-groups-by-name": "get groups group/default/models -o name",
     "top-groups": "top groups --once",
+    "describe-pod-yaml": "describe pod train -o yaml",
     "explain-table": "explain waits",
     "explain-wide": "explain waits -o wide",
-    "explain-csv": "explain waits -o csv",
-    "explain-name": "explain waits -o name",
     "explain-json": "explain default/waits -o json",
     "explain-yaml": "explain waits -n default -o yaml",
     **{f"simulate-{form}": f"simulate -f {POD} -o {form}" for form in FORMATS},
@@ -53,7 +52,7 @@ COMMANDS = {
     "selector-of-gpus": "get gpus -l app=x",
 }
 CODES = {
-    "simulate": 1, "doctor": 1, "explain-csv": 2, "explain-name": 2, "not-found": 3, "no-such-gpu": 3, "two-gpus": 3,
+    "simulate": 1, "doctor": 1, "not-found": 3, "no-such-gpu": 3, "two-gpus": 3,
     "selector-of-gpus": 2,
 }  # fmt: skip
 
