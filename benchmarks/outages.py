@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.record import fingerprint, machine, recorder
 from benchmarks.record.result import ResultRow, slug
+from benchmarks.recovery.goals import SOURCES
 
-SOURCES = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 LINE = re.compile(r"(?P<fault>\S.*?) +(?P<count>\d+) +(?P<median>\d+\.\d) +(?P<worst>\d+\.\d) +(?P<failed>\d+)")
 
 

@@ -1,7 +1,7 @@
-"""Fingerprints of source folders: they tell whether the code of a figure has changed since its measurement.
+"""Fingerprints of source folders and files: they tell whether the code of a figure has changed since its measurement.
 
-A fingerprint is a hash over the C, CUDA C++ and Python files of a folder, without comments, docstrings, blank lines,
-spaces inside lines, includes and imports: what remains decides what the programs do. The files' own hashes are sorted,
+A fingerprint is a hash over the C, CUDA C++ and Python files of a folder, or over one of them, without comments,
+docstrings, blank lines, spaces inside lines, includes and imports: what remains decides what the programs do. The files' own hashes are sorted,
 and paths are left out. So a rewritten comment or a moved file changes no fingerprint, and an edited statement does.
 """
 
@@ -24,12 +24,12 @@ _PYTHON = re.compile(
 
 
 def of_folders(root: Path, folders: Iterable[str]) -> dict[str, str]:
-    """Return the fingerprint of each folder below `root`. A folder that does not exist has that of an empty folder."""
+    """Return the fingerprint of each folder or file below `root`. One that does not exist has an empty folder's."""
     return {folder: of_folder(root / folder) for folder in folders}
 
 
 def of_folder(folder: Path) -> str:
-    """Return the fingerprint of a folder: 16 hexadecimal digits."""
+    """Return the fingerprint of a folder or of a file: 16 hexadecimal digits."""
     digests = sorted(_digest(code(path)) for code, path in _sources(folder))
     return _digest("\n".join(digests))[:16]
 
@@ -49,7 +49,8 @@ _CODE: dict[str, Callable[[str], str]] = {".c": code_of_c, ".h": code_of_c, ".cu
 
 
 def _sources(folder: Path) -> list[tuple[Callable[[str], str], str]]:
-    paths = [path for path in folder.rglob("*") if path.suffix in _CODE and path.is_file()]
+    found = folder.rglob("*") if folder.is_dir() else [folder]
+    paths = [path for path in found if path.suffix in _CODE and path.is_file()]
     return [(_CODE[path.suffix], path.read_text(encoding="utf-8")) for path in paths]
 
 

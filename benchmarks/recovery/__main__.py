@@ -23,12 +23,11 @@ from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
 from benchmarks.recovery import faults, pods
 from benchmarks.recovery.faults import Inject, Injected
-from benchmarks.recovery.goals import GOALS
+from benchmarks.recovery.goals import GOALS, SOURCES
 from cluster import progress, wait
 from cluster.additions.scheduler_replicas import two_replicas
 from cluster.cluster import GpuCluster
 
-SOURCES: Final = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 GIVE_UP_S: Final = 150.0
 OF_NODE: Final = frozenset(
     {"device plugin killed", "device plugin's container killed", "device plugin stopped", "node rebooted"}

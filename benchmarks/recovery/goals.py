@@ -17,6 +17,17 @@ class RecoveryGoal(NamedTuple):
         return "; ".join(filter(None, (seconds, pods)))
 
 
+# Code on which the time of a recovery depends. What the admin REST, the page and the history answer does not count.
+SOURCES: Final = (
+    *(f"extender/{module}.py" for module in ("__main__", "app", "assembly", "serving", "shutdown")),
+    *(f"extender/{folder}" for folder in ("effects", "gangs", "index", "lead", "protocol", "state", "verbs", "watch")),
+    "extender/admin/exchange",
+    "webhook",
+    "deviceplugin",
+    "vgpu/node",
+    "vgpu/adapters",
+)
+
 GOALS: Final = {
     "extender killed": RecoveryGoal(30.0),
     "extender stopped": RecoveryGoal(3.0),
