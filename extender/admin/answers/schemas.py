@@ -62,7 +62,7 @@ class ProblemSchema(AnswerSchema):
 
 
 class AdviceSchema(AnswerSchema):
-    """A change after which the pod would be placed; it was tried."""
+    """A change after which the pod would be placed: one with a node was tried, one without is needed in any case."""
 
     code: str = Field(examples=["ask-for-less-memory"])
     text: str = Field(examples=["ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)"])
