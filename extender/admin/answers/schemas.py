@@ -180,6 +180,7 @@ class LandingSchema(AnswerSchema):
     reasons: list[ReasonCountSchema]
     nearest: NearestSchema | None
     gang: GangLandingSchema | None = Field(description="null for a pod that starts by itself")
+    advice: list[AdviceSchema] = Field(description="what would help, beside all pods of the simulation")
     problems: list[str] = Field(description="what is wrong in the manifest; such a pod is placed nowhere")
 
 
