@@ -19,11 +19,10 @@ class Installation:
 
     def __init__(self, settings: PluginSettings) -> None:
         """Read the packaged library. Raises OSError."""
-        is_selinux = selinux_labels.is_selinux(Path("/proc/filesystems").read_text())
         self.files = StateFiles(
             settings.state_dir,
             region_tmpfs=settings.region_tmpfs,
-            label=selinux_labels.label if is_selinux else lambda _: None,
+            label=selinux_labels.labels(Path("/proc/filesystems").read_text()),
         )
         self._content = settings.library_path().read_bytes()
         self._complaint = ""

@@ -45,6 +45,11 @@ class MpsDaemon:
         """Return the daemon's answer; None where it gives none."""
         return asyncio.run(mps.ask(self.program, self.pipe, command, os.environ, ANSWER_S))
 
+    def logged(self) -> dict[str, str]:
+        """Return what the daemon and its servers have written into their logs, by the files' paths."""
+        logs = sorted(self.pipe.rglob("*.log"))
+        return {str(path.relative_to(self.pipe)): path.read_text(errors="replace") for path in logs if path.is_file()}
+
     def processes(self) -> list[MpsProcess]:
         """Return its daemons and servers that run."""
         return [process for process in mps.processes() if process.pipe == self.pipe]

@@ -234,6 +234,18 @@ def fault(make: Make) -> dict[str, Any]:
     return found
 
 
+def fault_logs(make: Make) -> dict[str, Any]:
+    """What the logs of daemon and server say of a fault, and whether a line names the client that faulted."""
+    group = make()
+    faulty, neighbour = group.client(), group.client()
+    before = group.logged()
+    results = {"faulty": [faulty("fault"), faulty("sync")], "neighbour": neighbour("sync")}
+    time.sleep(1)
+    lines = {name: text[len(before.get(name, "")) :].splitlines() for name, text in group.logged().items()}
+    pids = {"faulty": faulty.process.pid, "neighbour": neighbour.process.pid}
+    return {"results": results, "pids": pids, "lines since": lines}
+
+
 def most_clients(make: Make) -> dict[str, Any]:
     """Which result the 49th client has, in cuInit or in making its context."""
     group = make()
@@ -266,6 +278,7 @@ FACTS: Final = (
     killed_daemon,
     killed_all,
     fault,
+    fault_logs,
     most_clients,
     handover,
 )

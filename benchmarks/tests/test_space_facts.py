@@ -21,7 +21,16 @@ def run(world: World, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_question_has_a_line(world: World) -> None:
-    names = ("commands", "environment", "waits", "killed_daemon", "killed_all", "most_clients", "handover")
+    names = (
+        "commands",
+        "environment",
+        "waits",
+        "killed_daemon",
+        "killed_all",
+        "fault_logs",
+        "most_clients",
+        "handover",
+    )
     done = run(world, *names)
     assert done.returncode == 0, done
     found = dict[str, dict[str, object]]()
@@ -31,6 +40,7 @@ def test_each_question_has_a_line(world: World) -> None:
     assert found["commands"]["get_server_list"] == [str(found["commands"]["server"])]
     assert found["environment"]["outside"] == {"multiprocessors": 132, "MPS_ENABLED": 0}
     assert found["most_clients"]["served"] == 48
+    assert found["fault_logs"]["results"] == {"faulty": [0, 700], "neighbour": 700}
 
 
 def test_a_question_that_cannot_be_answered_is_said_to_be_and_the_others_are_asked(world: World) -> None:

@@ -18,6 +18,7 @@ from extender.admin.routes import (
     card_routes,
     docs_page,
     event_routes,
+    group_routes,
     history_routes,
     inventory_routes,
     pod_routes,
@@ -32,8 +33,8 @@ from extender.web import routes as web
 
 PREFIX: Final = "/api/v1"
 ROUTES: Final = (
-    inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
-    series_routes, version_routes,
+    inventory_routes, pod_routes, group_routes, simulate_routes, card_routes, event_routes, summary_routes,
+    history_routes, series_routes, version_routes,
 )  # fmt: skip
 DESCRIPTION: Final = (
     "What administrators and tenants ask about cards, pods and waiting pods. Amounts of memory are MiB, amounts of "

@@ -38,8 +38,11 @@ def test_two_components_give_the_same_objects_in_either_order(pair: tuple[str, s
     swapped = overlay(tmp_path / "swapped", pair[::-1])
     if set(pair) == components.NOT_TOGETHER:
         for folder in (swapped, overlay(tmp_path / "overlay", pair)):
-            with pytest.raises(subprocess.CalledProcessError):
+            with pytest.raises(subprocess.CalledProcessError) as error:
                 chart.kustomized(folder)
+            words = error.value.stderr.replace("-", " ").lower()
+            assert "space" in words
+            assert re.search("needs nvidia('s)? container toolkit", words), words
         return
     if pair[::-1] == REFUSED:
         with pytest.raises(subprocess.CalledProcessError) as error:

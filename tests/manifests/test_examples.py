@@ -7,8 +7,9 @@ import pytest
 from tests.manifests import examples
 from tests.manifests.examples import FILES, FOLDER
 from tests.webhook.builders import rules
+from vgpu.domain import pod_warnings
 from vgpu.domain.asks import request
-from webhook import advice, mutate, validate
+from webhook import mutate, validate
 
 
 def test_there_are_examples() -> None:
@@ -22,7 +23,7 @@ def test_every_pod_of_an_example_is_admitted_with_a_share(path: Path) -> None:
     for pod in pods:
         admitted = mutate.mutate(pod, rules()).pod
         assert validate.on_create(admitted, rules()) == []
-        assert advice.warnings(admitted) == []
+        assert pod_warnings.warnings(admitted) == []
         asked = request.parse(admitted).request
         assert asked is not None
         assert asked.choosers

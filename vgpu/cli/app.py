@@ -128,7 +128,7 @@ def _add_top(
     def top_(
         what: Annotated[
             options.ResourceKind | None,
-            typer.Argument(metavar="[gpus|nodes|pods|pending]", help="of the cluster, live"),
+            typer.Argument(metavar="[gpus|nodes|pods|pending|groups]", help="of the cluster, live"),
         ] = default,
         state_dir: State = None,
         output: Annotated[
@@ -149,12 +149,16 @@ def _add_top(
         ] = None,
         namespace: Annotated[
             str | None,
-            typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
+            typer.Option("--namespace", "-n", metavar="NAME", help="of pods, pending and groups: only this namespace"),
         ] = None,
+        all_namespaces: Annotated[
+            bool,
+            typer.Option("--all-namespaces", "-A", help="of pods, pending and groups: every namespace, as without -n"),
+        ] = False,
         *,
         chosen: ServerChoice,
     ) -> None:
-        """Show the programs that run under limits on this machine; with an argument, the cluster's GPUs, nodes or pods.
+        """Show the programs that run under limits on this machine; with an argument, a list of the cluster.
 
         Lists your own programs, and the node's containers where you may read them. A dash means that GPU time is not
         measured, as for a program without --gpu-cores that is alone on its card. In a pipe, one sample is printed where
@@ -162,6 +166,8 @@ def _add_top(
         """
         is_asked_once = once or (samples is None and refresh is None and not sys.stdout.isatty())
         count = 1 if is_asked_once else samples
+        if all_namespaces:
+            outcome.or_fail("top", lambda: top_view.check_all_namespaces(what, namespace))
         if what is not None:
             as_json = output is top.Output.JSON
             outcome.or_fail("top", lambda: top_view.refuse_local({"--refresh": refresh, "--state": state_dir}))
@@ -175,7 +181,7 @@ def _add_top(
         if namespace is not None:
             outcome.or_fail("top", lambda: top_view.refuse_namespace("programs of this machine"))
         if chosen != ServerChoice():
-            outcome.fail("top: name what to show of the cluster: gpus, nodes, pods or pending", outcome.USAGE)
+            outcome.fail("top: name what to show of the cluster: gpus, nodes, pods, pending or groups", outcome.USAGE)
         directories = outcome.or_fail("top", lambda: allocations.state_directories(environment, state_dir))
         top.run(directories, output, count, refresh or REFRESH_S, _console(environment), host)
 

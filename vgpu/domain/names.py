@@ -91,6 +91,7 @@ MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
 REGION_BELOW_USE: Final = "RegionBelowUse"
 LONG_KERNELS: Final = "LongKernels"
 SPACE_NOT_JOINED: Final = "SpaceNotJoined"
+SPACE_NOT_READY: Final = "SpaceNotReady"
 SPACE_SERVER_FAULTED: Final = "SpaceServerFaulted"
 ENDLESS_KERNEL: Final = "EndlessKernel"
 WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})

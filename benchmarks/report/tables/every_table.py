@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from benchmarks.report.tables.comparison import COMPARISON
 from benchmarks.report.tables.control_plane import (
     ADMIN_LOAD,
     CHURN,
@@ -50,6 +51,7 @@ TABLES: Final = (
     RECOVERY,
     HEADLINE,
     HEADLINE_COSTS,
+    COMPARISON,
     LEAKS,
     COSTS,
     TORCH_STEP,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from benchmarks.record.result import ResultRow
 
-HEADLINES, DETAILS, OPERATIONS = "README.md", "benchmarks/README.md", "docs/operations.md"
+HEADLINES, DETAILS = "README.md", "benchmarks/README.md"
+OPERATIONS, COMPARISONS = "docs/operations.md", "docs/comparison.md"
 
 Cell = Callable[[ResultRow], str]
 

@@ -7,9 +7,10 @@ import fcntl
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from vgpu.adapters import extras
 
@@ -18,24 +19,33 @@ with extras.needed("cluster", by="deviceplugin.space"):
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.domain.errors import StateUnusable
+    from vgpu.node.containers import selinux_labels
     from vgpu.node.space.directories import SpaceDirectories
     from vgpu.node.space.supervisor import Supervisor
+
+_NO_PROGRAM: Final = (
+    "no such program. It comes with the driver, and NVIDIA's container toolkit brings it into this container: a node "
+    "without the toolkit serves no groups in space, so no pod of one is placed there (CardWithoutSpace). Elsewhere "
+    "name it by --control"
+)
 
 
 def main() -> None:
     """Run; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(SpaceSettings, os.environ)
     try:
+        label = selinux_labels.labels(Path("/proc/filesystems").read_text())
         with _only_one(settings.space_dir):
-            process.run("deviceplugin.space", settings.log_level, lambda: _supervise(settings))
+            process.run("deviceplugin.space", settings.log_level, lambda: _supervise(settings, label))
     except OSError as error:
         sys.exit(f"deviceplugin.space: {error}")
 
 
-async def _supervise(settings: SpaceSettings) -> None:
+async def _supervise(settings: SpaceSettings, label: Callable[[Path], None]) -> None:
     if not os.access(settings.control, os.X_OK):
-        raise StateUnusable(f"{settings.control}: no such program; it comes with the driver, name it by --control")
-    await Supervisor(SpaceDirectories(settings.space_dir), settings.control, os.environ, time.monotonic).run()
+        raise StateUnusable(f"{settings.control}: {_NO_PROGRAM}")
+    directories = SpaceDirectories(settings.space_dir, label)
+    await Supervisor(directories, settings.control, os.environ, time.monotonic).run()
 
 
 @contextmanager

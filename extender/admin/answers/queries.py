@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from extender.admin.answers import label_selectors, paging
-from extender.admin.answers.listed import gpus, nodes, pods, right_sizes, usage
+from extender.admin.answers.listed import gpus, nodes, placed_groups, pods, right_sizes, usage
 from extender.admin.answers.listed.columns import Columns
 from extender.admin.answers.listed.filters import MAX_VALUES, Name, RowFilter
 from extender.admin.answers.paging import ListRequest
@@ -114,6 +114,17 @@ class PendingQuery(SelectedQuery):
 @filtered_by(pods.COLUMNS)
 class PodQuery(SelectedQuery):
     """Filters of pods."""
+
+
+@filtered_by(placed_groups.COLUMNS)
+class GroupQuery(ListQuery):
+    """Filters of groups in space."""
+
+    namespace: Names = Field([], description="namespaces of pods: groups with a member of them (default: all)")
+    selector: str = Field(
+        "", max_length=label_selectors.MAX_LENGTH, examples=["app=train"],
+        description="labels of pods: groups with a member that has them; KEY=VALUE, KEY!=VALUE, KEY, !KEY",
+    )  # fmt: skip
 
 
 class ExplainQuery(Query):

@@ -39,7 +39,7 @@ Row = dict[str, Any]
 async def list_pods(request: Request, context: Using, caller: Called, query: Annotated[PodQuery, Query()]) -> Response:
     """List pods that ask for GPUs, of the namespaces in which the caller may get pods."""
     snapshot = await context.snapshot()
-    sees = await _sees(context, caller, query.wanted()["namespace"], snapshot)
+    sees = await visibility.asked_for(context.access, caller, query.wanted()["namespace"], snapshot.namespaces)
     matches = label_selectors.parse(query.selector)
     page = await context.lists.page(
         "pods",
@@ -70,7 +70,7 @@ async def list_pending(
 ) -> Response:
     """List waiting pods, each with the reasons of the nodes and the node that lacks the least."""
     snapshot = await context.snapshot()
-    sees = await _sees(context, caller, query.wanted()["namespace"], snapshot)
+    sees = await visibility.asked_for(context.access, caller, query.wanted()["namespace"], snapshot.namespaces)
     matches = label_selectors.parse(query.selector)
     wanted = query.list_request()
     paging.check_fields(wanted.fields, pending.FIELDS)
@@ -140,19 +140,6 @@ def _no_such_pod(namespace: str, name: str) -> AdminProblem:
         f"{names.GPU} for whole cards, and nvidia.com/gpu alone is for NVIDIA's device plugin"
     )
     return AdminProblem(HTTPStatus.NOT_FOUND, why)
-
-
-async def _sees(
-    context: Context, caller: Caller, asked: Iterable[str], snapshot: ClusterSnapshot
-) -> Callable[[Namespace], bool]:
-    """Return which namespaces the caller may see. Raises AdminProblem: 403 for a namespace asked for by name."""
-    named = set(map(Namespace, asked))
-    sees = await visibility.namespaces(context.access, caller, named or snapshot.namespaces)
-    hidden = sorted(namespace for namespace in named if not sees(namespace))
-    if hidden:
-        action = replace(READ_PODS, namespace=hidden[0])
-        raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not {action}")
-    return sees
 
 
 async def _reasons(

@@ -42,6 +42,22 @@ async def namespaces(access: Access, caller: Caller, asked: Iterable[Namespace])
     return seen.__contains__
 
 
+async def asked_for(
+    access: Access, caller: Caller, named: Iterable[str], existing: Iterable[Namespace]
+) -> Callable[[Namespace], bool]:
+    """Return whether the caller may see the pods of a namespace: of those `named` by a request, else of all `existing`.
+
+    Raises:
+        AdminProblem: 403 for a named namespace that the caller may not see.
+    """
+    wanted = set(map(Namespace, named))
+    sees = await namespaces(access, caller, wanted or existing)
+    hidden = sorted(namespace for namespace in wanted if not sees(namespace))
+    if hidden:
+        raise forbidden(caller.name, str(replace(READ_PODS, namespace=hidden[0])))
+    return sees
+
+
 async def require(access: Access, caller: Caller, action: AccessRequest) -> None:
     """Return where the caller has a right. Raises AdminProblem otherwise."""
     if not await access.may(caller, action):

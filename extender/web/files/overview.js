@@ -1,7 +1,7 @@
 // The whole cluster in numbers, above the cards.
 
 import { bar } from "./bar.js";
-import { badge, element } from "./dom.js";
+import { badge, element, podLink } from "./dom.js";
 import { clock, grouped, memory, ofCards } from "./format.js";
 
 /** Return what the cluster has and has given away, and what needs an administrator. */
@@ -30,10 +30,18 @@ function tile(label, text, isNotable, below = "") {
     element("span", { class: "label" }, label), element("strong", {}, text), below);
 }
 
+/** Return what a finding is about, as a link where it has a page. */
+function subject(about) {
+  const [, namespace, name] = /^pod ([^/\s]+)\/(\S+)$/.exec(about) ?? [];
+  if (name) return podLink(namespace, name);
+  const [, text, uuid] = /^(\S+ card \d+) \((\S+)\)$/.exec(about) ?? [];
+  return uuid ? element("a", { href: `#/cards/${encodeURIComponent(uuid)}` }, text) : about;
+}
+
 function problems(findings) {
   const items = findings.map((each) => element("li", {},
     badge(each.reason, each.severity === "error" ? "bad" : "warning"),
-    ` ${each.about}: ${each.detail}${each.since ? `, since ${clock(each.since)}` : ""}`));
+    " ", subject(each.about), `: ${each.detail}${each.since ? `, since ${clock(each.since)}` : ""}`));
   return element("details", { class: "findings", open: findings.length <= 5 }, // later the reader decides
     element("summary", {}, `${findings.length} to look at`), element("ul", {}, items));
 }

@@ -103,7 +103,7 @@ function facts(pod) {
   const shown = [
     ["Status", badge(podStatus(pod), STATUS_KINDS[pod.status])],
     ["Asks for", pod.requested],
-    ["Compute policy", pod.computePolicy || "the default"],
+    ["Compute policy", pod.computePolicy || defaultPolicy(pod)],
     ...(pod.spaceGroup ? [["Group in space", pod.spaceGroup]] : []),
     ["Priority", String(pod.priority)],
     ...(pod.node ? [["Node", pod.node]] : []),
@@ -112,8 +112,15 @@ function facts(pod) {
   return element("dl", {}, shown.map(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]));
 }
 
+/** Return the policy of a pod that names none. */
+function defaultPolicy({ cores, requested }) {
+  if (cores && requested.includes("; ")) return "default: fixed with gpu-cores, else burst"; // of several containers, some may ask for time
+  return cores ? "fixed (the default with gpu-cores)" : "burst (the default without gpu-cores)";
+}
+
 function gone() {
-  return element("p", { class: "message" }, "This pod does not exist, or not any more. What the history knows of it is below.");
+  return element("p", { class: "message" },
+    "vgpushare has no pod of this name: it does not exist any more, or it asks for no GPU by a name that vgpushare knows; vgpu explain says which. What the history knows of it is below.");
 }
 
 function placed({ pod, message }) {

@@ -104,11 +104,11 @@ function usageTable(by, { items, itemsLeftOut, currency }) {
   const most = Math.max(1, ...items.map((row) => row.shareSeconds));
   const columns = [
     [by[0].toUpperCase() + by.slice(1), "name"], ["Card-hours", "number"], ["Part of the largest", "bar-cell"], ["GPU-hours asked", "number"], ["GPU-hours used", "number"], ["GiB-hours", "number"],
-    ["Waited", "number"], ["Pods", "number"], ...(hasCost ? [[currency ? `Cost, ${currency}` : "Cost", "number"]] : []),
+    ["Mean wait", "number"], ["Pods", "number"], ...(hasCost ? [[currency ? `Cost, ${currency}` : "Cost", "number"]] : []),
   ];
   const rows = items.map((row) => [
     row.group[by], hours(row.shareSeconds), bar([[row.shareSeconds, "given"]], most), hours(row.gpuSecondsAsked), hours(row.gpuSecondsUsed),
-    grouped((row.mibHours / 1024).toFixed(1)), duration(row.waitingSeconds), grouped(row.bound),
+    grouped((row.mibHours / 1024).toFixed(1)), row.bound ? duration(row.waitingSeconds / row.bound) : "–", grouped(row.bound),
     ...(hasCost ? [row.cost === null ? "–" : grouped(row.cost.toFixed(2))] : []),
   ]);
   return element("div", { class: "usage" }, table(columns, rows, "Nothing was used in this time. Usage appears when a pod with a share of a card runs."),

@@ -21,7 +21,7 @@ export function cardHours(total, parts, namespaces) {
 export function csv(by, { items, itemsLeftOut, currency }) {
   const hours = (seconds) => (seconds === null ? null : seconds / HOUR_S);
   const lines = [
-    [by, "card-hours", "gpu-hours-asked", "gpu-hours-used", "gib-hours", "waited-seconds", "pods", currency ? `cost-${currency}` : "cost"],
+    [by, "card-hours", "gpu-hours-asked", "gpu-hours-used", "gib-hours", "waited-seconds-of-all-pods", "pods", currency ? `cost-${currency}` : "cost"],
     ...items.map((row) => [
       row.group[by], hours(row.shareSeconds), hours(row.gpuSecondsAsked), hours(row.gpuSecondsUsed), row.mibHours / 1024, row.waitingSeconds, row.bound, row.cost,
     ]),

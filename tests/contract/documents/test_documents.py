@@ -29,7 +29,8 @@ TODAY = [page for page in PAGES if not page.is_of_its_time]
 LANGUAGES = {"sh", "console", "yaml", "json", "toml", "python", "text"}
 OTHERS_OPTIONS = {
     "--default-runtime", "--gpu-driver", "--gpu-memory-utilization", "--grace-period", "--kube-scheduler-arg", "--now",
-}  # of kubectl, k3s, AKS and vLLM  # fmt: skip
+    "--scheduler-config-file",
+}  # of kubectl, k3s, AKS, vLLM and the cluster autoscaler  # fmt: skip
 
 SLOW = ("benchmarks/README.md",)  # every program that is named there imports much before it reads its arguments
 

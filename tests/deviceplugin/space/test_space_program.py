@@ -128,6 +128,7 @@ def test_a_driver_without_the_program_is_named_and_waited_for(node: SpaceNode, t
     control = tmp_path / mps.CONTROL
     node.start(f"--control={control}")
     eventually(lambda: f"deviceplugin.space: {control}: no such program" in node.log())
+    assert "a node without the toolkit serves no groups in space" in node.log()
     assert not node.directories.is_supervised(time.time())
     control.symlink_to(node.world.bin / mps.CONTROL)
     node.directories.add_member(node.group, MEMBER)

@@ -70,7 +70,8 @@ async def statuses(admin: Admin, token: str) -> dict[str, int]:
     found = {}
     for method, path in (
         ("GET", "/nodes"), ("GET", "/gpus"), ("GET", "/summary"), ("GET", "/pods"), ("GET", "/pending"),
-        ("GET", "/pods?namespace=default"), ("GET", "/pods/default/pod-1"), ("GET", "/pods/default/pod-1/explain"),
+        ("GET", "/groups"), ("GET", "/pods?namespace=default"),
+        ("GET", "/pods/default/pod-1"), ("GET", "/pods/default/pod-1/explain"),
         ("POST", "/gpus/GPU-n1-0/cordon"), ("GET", "/events?kind=gpu"), ("GET", "/events?namespace=default"),
     ):  # fmt: skip
         if path.startswith("/events") and token in ("ann", "admin"):
@@ -91,7 +92,7 @@ async def test_each_caller_sees_what_the_callers_rights_are_for(opened: Opened, 
             "/nodes", "/gpus", "/summary", "/gpus/GPU-n1-0/cordon",
         }  # fmt: skip
         bob = await statuses(admin, "bob")
-        assert {path for path, status in bob.items() if status == 200} == {"/pods", "/pending"}
+        assert {path for path, status in bob.items() if status == 200} == {"/pods", "/pending", "/groups"}
         assert (await admin.http.get("/api/v1/pods", headers=bearer("bob"))).json()["items"] == []
         assert len((await admin.http.get("/api/v1/pods", headers=bearer("ann"))).json()["items"]) == 1
         refused = await admin.http.post("/api/v1/gpus/GPU-n1-0/cordon", headers=bearer("ann"))
@@ -114,6 +115,20 @@ async def test_pods_of_a_card_are_shown_to_those_who_may_see_their_namespaces(
                 if item["podCount"]
             ]  # fmt: skip
             assert [holder["pod"] for holder in gpu["pods"]] == names_of
+
+
+async def test_groups_are_shown_to_those_who_may_see_a_pod_of_them(opened: Opened, reviewer: Reviewer) -> None:
+    async with opened(client=reviewer, has_reviews=True) as admin:
+        await admin.world.serve_space("n1")
+        pod = await admin.world.create_pod(metadata={"annotations": {names.COMPUTE_POLICY: "space"}}, gpu_mem=256)
+        assert await admin.world.bind(pod, "n1") == ""
+        await admin.world.until_bound_is_watched(pod)
+        await admin.fresh()
+        for token, groups in (("admin", ["default"]), ("ann", ["default"]), ("bob", [])):
+            answer = await admin.http.get("/api/v1/groups", headers=bearer(token))
+            assert [row["spaceGroup"] for row in answer.json()["items"]] == groups, token
+        refused = await admin.http.get("/api/v1/groups?namespace=default", headers=bearer("bob"))
+        assert (refused.status_code, refused.json()["detail"]) == (403, "bob may not get pods in namespace default")
 
 
 async def test_the_token_may_stand_in_a_header_that_the_api_server_passes_on(

@@ -366,7 +366,7 @@ async def of_usage_page(admin: Admin, folder: Path) -> list[Total]:
         rows = list(csv.DictReader(text.splitlines()))
         for column, by_hand in {
             "card-hours": SHARES_S / HOUR_S, "gpu-hours-asked": GUARANTEED / 100, "gpu-hours-used": USED_S / HOUR_S,
-            "gib-hours": ALLOCATED / 1024, "waited-seconds": 2 * len(BOUND), "pods": len(BOUND),
+            "gib-hours": ALLOCATED / 1024, "waited-seconds-of-all-pods": 2 * len(BOUND), "pods": len(BOUND),
             "cost-EUR": 2 * SHARES_S / HOUR_S,
         }.items():  # fmt: skip
             value = round(sum(float(row[column] or 0) for row in rows), 6)

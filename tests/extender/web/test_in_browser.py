@@ -345,7 +345,7 @@ async def test_a_pods_page_tells_its_life_its_neighbours_and_what_it_used(page: 
     await expect(memory.locator("canvas")).to_be_visible(timeout=90_000)
     await expect(page.get_by_role("img", name=re.compile(r"^Time used\. .*guarantee: last 30\s%"))).to_be_visible()
     run.delete_created()
-    await expect(page.get_by_text("does not exist, or not any more")).to_be_visible()
+    await expect(page.get_by_text("has no pod of this name")).to_be_visible()
     await expect(steps.last).to_have_text("ended")
 
 

@@ -23,7 +23,7 @@ from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import Namespace
 
-NOT_SUPPORTED, MAX_CLIENTS_REACHED = 801, 808
+OUT_OF_MEMORY, NOT_SUPPORTED, MAX_CLIENTS_REACHED = 2, 801, 808
 MPS_ENABLED, MULTIPROCESSORS = 133, 16
 ALL = 132  # multiprocessors of a simulated card
 GROUP = SpaceGroup(Namespace("team"), "models")
@@ -204,6 +204,13 @@ def test_a_member_has_no_managed_memory(make_member: MakeMember, make_container:
     assert [member(call) for call in calls] == [NOT_SUPPORTED] * 2
     assert [outside(call) for call in calls] == [0, 0]
     assert [member(f"alloc({MIB})[0]"), member("pools.create()[0]")] == [0, 0]
+
+
+def test_a_member_at_its_limit_gets_an_error_that_touches_no_other(make_member: MakeMember, daemon: MpsDaemon) -> None:
+    full, other = make_member().started(), make_member().started()
+    assert full(f"alloc({65 * MIB})")[0] == OUT_OF_MEMORY
+    assert [session(f"alloc({MIB})")[0] for session in (full, other)] == [0, 0]
+    assert daemon.clients() == {full.process.pid, other.process.pid}
 
 
 def test_one_process_too_many_fails_in_cuinit_and_says_why(make_member: MakeMember, daemon: MpsDaemon) -> None:

@@ -112,6 +112,9 @@ def test_a_program_without_a_framework() -> None:
         (b"-" * 200_000 + b"1", "not a script in Python"),
         (b"a." * 100_000 + b"a", "not a script in Python"),
         (b"x=[" + b"1," * 100_000 + b"]", "nodes"),
+        (b'{"cells": [{"source": ["import torch"]}], "nbformat": 4}', "a notebook, .* --to script"),
+        (b'{"model_type": "gpt2", "tie": true}', "data, as in JSON"),
+        (b"[1, 2]", "data, as in JSON"),
     ],
 )
 def test_a_script_that_cannot_be_read(text: bytes, says: str) -> None:

@@ -30,7 +30,7 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import DocumentFormat, Format, document_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
-from vgpu.cli.cluster.session import TABLES, RestSession, pod_query
+from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query
 from vgpu.cli.cluster.typed_names import KindAndName
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
@@ -66,7 +66,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         typed: Annotated[
             KindAndName,
             typer.Argument(
-                metavar="gpus|nodes|pods|pending",
+                metavar="gpus|nodes|pods|pending|groups",
                 help="what to list",
                 parser=typed_names.kind_and_name,
                 autocompletion=typed_names.completed_kinds,
@@ -75,7 +75,9 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         names: Annotated[
             list[str] | None,
             typer.Argument(
-                metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX; of pods also NAMESPACE/NAME"
+                metavar="[NAME]...",
+                help="only these; of gpus: UUID or NODE/INDEX; of pods also NAMESPACE/NAME; of groups: NAMESPACE, "
+                "NAMESPACE/NAME or */NAME",
             ),
         ] = None,
         namespace: options.NamespaceOption = None,
@@ -87,7 +89,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         *,
         chosen: ServerChoice,
     ) -> None:
-        """List GPUs, nodes, pods that ask for GPUs, or those of them that wait, with the reason."""
+        """List GPUs, nodes, pods that ask for GPUs, those of them that wait, with the reason, or groups in space."""
         kind = typed.kind
         wanted = outcome.or_fail("get", lambda: typed_names.names_of(typed, names or ()))
         session = opened("get", chosen)
@@ -122,7 +124,9 @@ def _query(
     *,
     everywhere: bool,
 ) -> dict[str, Any]:
-    if kind.plural in ("pods", "pending"):
+    if kind.plural == ResourceKind.GROUPS:  # its name says the namespace
+        return group_query(session, namespace, names, selector, everywhere=everywhere)
+    if kind.is_of_pods:
         return pod_query(session, namespace, names, selector, everywhere=everywhere)
     if namespace is not None:
         raise CommandFailed(f"--namespace: {kind.plural} are in no namespace; leave it out", WRONG_USAGE)
@@ -141,6 +145,8 @@ def _named(
 
 
 def _has_name(kind: ResourceKind, row: dict[str, Any], name: str, namespace: str | None) -> bool:
+    if kind.plural == ResourceKind.GROUPS:
+        return row["spaceGroup"] in group_names(name)
     if kind.plural == "nodes":
         return bool(row["name"] == name)
     if kind.plural == "gpus":
@@ -162,21 +168,25 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
         typed: Annotated[
             KindAndName,
             typer.Argument(
-                metavar="gpu|node|pod",
+                metavar="gpu|node|pod|group",
                 help="what to describe; also with the name, as pod/NAME",
                 parser=typed_names.kind_and_name,
                 autocompletion=typed_names.completed_kinds,
             ),
         ],
         name: Annotated[
-            str | None, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
+            str | None,
+            typer.Argument(
+                metavar="NAME",
+                help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX; of a group: as its list has it",
+            ),
         ] = None,
         namespace: options.NamespaceOption = None,
         output: options.DocumentOutput = DocumentFormat.TABLE,
         *,
         chosen: ServerChoice,
     ) -> None:
-        """Show one GPU with its containers, one node with its GPUs, or one pod with its GPUs."""
+        """Show one GPU with its containers, one node or pod with its GPUs, or one group in space with its members."""
         kind = typed.kind
         names = outcome.or_fail("describe", lambda: typed_names.names_of(typed, () if name is None else (name,)))
         if len(names) != 1:
@@ -191,6 +201,9 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
                 name = typed_names.node_name(names[0])
                 node, gpus = session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name})
                 return {"node": node, "gpus": gpus}, lambda: describing.node(node, gpus)
+            if kind.plural == ResourceKind.GROUPS:
+                groups = _groups(session, names[0], namespace)
+                return {"groups": groups}, lambda: describing.groups(groups)
             address = PodAddress.parse(names[0], namespace or session.namespace)
             pod = session.rest.get(f"/pods/{address.namespace}/{address.name}")
             sizes = _right_sizes(session, address.namespace, address.name)
@@ -205,6 +218,14 @@ def _gpu(session: RestSession, name: str) -> dict[str, Any]:
     listed = session.gpu(name)
     row: dict[str, Any] = listed if tables.counts_on(listed) else session.rest.get(f"/gpus/{listed['uuid']}")
     return row
+
+
+def _groups(session: RestSession, name: str, namespace: str | None) -> list[dict[str, Any]]:
+    """Return a group's rows, one for each of its cards. Raises CommandFailed."""
+    query = group_query(session, namespace, [name], "", everywhere=False)
+    rows = session.rows(ResourceKind.GROUPS, query)
+    _refuse_missing([] if rows else [name], namespace)
+    return rows
 
 
 def _refuse(why: str) -> None:

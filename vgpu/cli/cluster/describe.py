@@ -65,6 +65,37 @@ def _space_groups(groups: Sequence[Row]) -> str:
     return "Groups in space:\n" + _indented(lines(["GROUP", "MEMBERS", "SHARE", "USED"], cells)) if cells else ""
 
 
+def groups(rows: Sequence[Row]) -> str:
+    """Describe a group in space on each of its cards, with its members."""
+    return "\n".join(map(_placed_group, rows))
+
+
+def _placed_group(row: Row) -> str:
+    head = pairs(
+        (
+            ("Group", row["spaceGroup"]),
+            ("Node", f"{row['node']}, GPU {row['index']}"),
+            ("UUID", row["uuid"]),
+            ("State", row["state"]),
+            ("Members", str(row["members"])),
+            ("Share", _share(row)),
+            ("Used", _used(row)),
+        )
+    )
+    cells = [
+        [f"{member['namespace']}/{member['pod']}", member["container"], _share(member), _used(member)]
+        for member in row["pods"]
+    ]
+    hidden = row["members"] - len(cells)
+    more = f"  and {hidden} of namespaces that you may not see\n" if hidden > 0 else ""
+    faults = "".join(
+        f"  {shown(fault['namespace'])}/{shown(fault['pod'])}: {fault['reason']}: {shown(fault['message'])}\n"
+        for fault in row["faults"]
+    )
+    told = f"Reported:\n{faults}" if faults else ""
+    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more + told
+
+
 def _status(row: Row) -> str:
     if owner := tables.counts_on(row):
         return f"{ownership.DUPLICATE}: {ownership.words(NodeName(owner))}"

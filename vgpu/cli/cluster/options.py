@@ -25,11 +25,18 @@ class ResourceKind(StrEnum):
     PODS = "pods"
     POD = "pod"
     PENDING = "pending"
+    GROUPS = "groups"
+    GROUP = "group"
 
     @property
     def plural(self) -> str:
         """The name of the list in the REST."""
         return self if self == ResourceKind.PENDING or self.endswith("s") else f"{self}s"
+
+    @property
+    def is_of_pods(self) -> bool:
+        """Whether the list is of namespaces, and labels of pods choose what is in it."""
+        return self.plural in (ResourceKind.PODS, ResourceKind.PENDING, ResourceKind.GROUPS)
 
 
 _PANEL = "Which cluster"

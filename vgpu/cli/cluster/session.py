@@ -14,11 +14,17 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.rest import Rest
-from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
+from vgpu.cli.cluster.tables import GPUS, GROUPS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain import printable
 
-TABLES: Mapping[str, OutputTable] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
+TABLES: Mapping[str, OutputTable] = {
+    "gpus": GPUS,
+    "nodes": NODES,
+    "pods": PODS,
+    "pending": PENDING,
+    "groups": GROUPS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +98,17 @@ def pod_query(
     if selector:
         query["selector"] = selector
     return query
+
+
+def group_names(name: str) -> tuple[str, ...]:
+    """Return what a user may mean by the name of a group in space: `-o name` writes group/ before NAMESPACE too."""
+    return tuple(dict.fromkeys((name, name.removeprefix("group/"))))
+
+
+def group_query(
+    session: RestSession, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
+) -> dict[str, Any]:
+    """Return the query of a list of groups in space. Groups that are named have their namespace in the name."""
+    is_named = bool(names) and namespace is None
+    query = pod_query(session, namespace, [], selector, everywhere=everywhere or is_named)
+    return query | ({"spaceGroup": [part for name in names for part in group_names(name)]} if names else {})

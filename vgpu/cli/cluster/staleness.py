@@ -29,7 +29,7 @@ def lines(path: str, answer: Any) -> list[str]:
 
 def _whole(path: str, since: str) -> str:
     if path in _HISTORY:
-        return f"the history is stored until {since}: nothing later is counted; vgpu doctor says why"
+        return f"the history is stored until {since}: nothing later is counted yet; vgpu doctor says why it stays so"
     return f"vgpushare has heard nothing since {since}: what is shown is of then; vgpu doctor says why"
 
 

@@ -208,19 +208,29 @@ GPUS: Final = OutputTable(
     "no node has reported a GPU",
 )
 
-SPACE_GROUPS: Final = OutputTable(
+_OF_GROUP: Final = (
+    TextColumn("NODE", lambda row: row["node"]),
+    TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
+    TextColumn("GROUP", lambda row: row["spaceGroup"]),
+    TextColumn("MEMBERS", lambda row: str(row["members"]), is_number=True),
+    _mib("MEMORY", "memoryMiB"),
+    _mib("USED", "usedMiB"),
+    _percent("CORES", "cores"),
+    _percent("BUSY", "usedCores"),
+)
+SPACE_GROUPS: Final = OutputTable("group", _OF_GROUP, lambda row: str(row["spaceGroup"]))  # in the rows of cards
+
+GROUPS: Final = OutputTable(
     "group",
     (
-        TextColumn("NODE", lambda row: row["node"]),
-        TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
-        TextColumn("GROUP", lambda row: row["spaceGroup"]),
-        TextColumn("MEMBERS", lambda row: str(row["members"]), is_number=True),
-        _mib("MEMORY", "memoryMiB"),
-        _mib("USED", "usedMiB"),
-        _percent("CORES", "cores"),
-        _percent("BUSY", "usedCores"),
+        *_OF_GROUP,
+        TextColumn("STATE", lambda row: row["state"]),
+        TextColumn("UUID", lambda row: row["uuid"], is_wide=True),
+        TextColumn("PODS", lambda row: ", ".join(tenants(row)), is_wide=True),
+        TextColumn("REPORTED", lambda row: "; ".join(fault["message"] for fault in row["faults"]), is_wide=True),
     ),
     lambda row: str(row["spaceGroup"]),
+    "no group in space",
 )
 
 PODS: Final = OutputTable(

@@ -1,4 +1,4 @@
-"""`vgpu top gpus|nodes|pods|pending`: the cluster's list, live by server-sent events."""
+"""`vgpu top gpus|nodes|pods|pending|groups`: the cluster's list, live by server-sent events."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 
-EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod"}
+EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod", "groups": "pod"}
 
 
 def run(
@@ -36,9 +36,10 @@ def run(
 ) -> None:
     """Show the list until Ctrl-C, or `samples` times; on a terminal each table replaces the last.
 
-    As JSON each list is a line: what `get -o json` writes.
+    Pods that have ended are left out, and those that use most come first. As JSON each list is a line: what
+    `get -o json` writes.
     """
-    if namespace is not None and kind.plural not in ("pods", "pending"):
+    if namespace is not None and not kind.is_of_pods:
         refuse_namespace(kind.plural)
     session = RestSession.open(choice, environment, home)
     lists = watch(session, kind, {} if namespace is None else {"namespace": namespace}, host)
@@ -50,7 +51,8 @@ def run(
                 for rows in lists:
                     old = [line for found in session.rest.stale.values() for line in found]
                     text = _text(session, kind, rows) + "".join(f"warning: {line}\n" for line in old)
-                    screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
+                    shown = fitting(text, console.height)
+                    screen.update(Text.from_ansi(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
         for rows in islice(lists, samples):
             console.file.write(f"{json.dumps({'items': rows})}\n" if as_json else _text(session, kind, rows))
             console.file.flush()
@@ -62,7 +64,22 @@ def _text(session: RestSession, kind: ResourceKind, rows: list[dict[str, Any]]) 
         {"node": row["node"], "index": row["index"], **group} for row in rows for group in row.get("spaceGroups") or ()
     ]
     shown = rows_text(groups, tables.SPACE_GROUPS, Format.TABLE) if groups else ""
-    return session.text(kind, rows, Format.TABLE) + (f"\n{shown}" if shown else "")
+    listed = busiest_first(rows) if kind.plural == "pods" else rows
+    return session.text(kind, listed, Format.TABLE) + (f"\n{shown}" if shown else "")
+
+
+def busiest_first(pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pods that have not ended, those that use most of their cards' time first."""
+    going = [pod for pod in pods if pod["status"] != "Ended"]
+    return sorted(going, key=lambda pod: sum(gpu["usedCores"] or 0 for gpu in pod["gpus"]), reverse=True)
+
+
+def fitting(text: str, height: int) -> str:
+    """Return the lines that a screen of this height has room for, and how many more there are."""
+    lines = text.splitlines()
+    if len(lines) <= height:
+        return text
+    return "\n".join([*lines[: height - 1], f"{len(lines) - height + 1} more lines; a taller window has room for them"])
 
 
 def refuse_local(given: Mapping[str, object]) -> None:
@@ -73,21 +90,30 @@ def refuse_local(given: Mapping[str, object]) -> None:
             raise CommandFailed(f"{option}: {why}", WRONG_USAGE)
 
 
-def refuse_namespace(what: str) -> None:
+def check_all_namespaces(kind: ResourceKind | None, namespace: str | None) -> None:
+    """Raise CommandFailed where `--all-namespaces` is about nothing, or stands beside a namespace."""
+    if namespace is not None:
+        raise CommandFailed("give --namespace or --all-namespaces, not both", WRONG_USAGE)
+    if kind is None or not kind.is_of_pods:
+        refuse_namespace(kind.plural if kind else "programs of this machine", "--all-namespaces")
+
+
+def refuse_namespace(what: str, option: str = "--namespace") -> None:
     """Raise CommandFailed: what is shown belongs to no namespace."""
     raise CommandFailed(
-        f"--namespace: {what} belong to no namespace; it is for `vgpu top pods` and `pending`", WRONG_USAGE
+        f"{option}: {what} belong to no namespace; it is for `vgpu top pods`, `pending` and `groups`", WRONG_USAGE
     )
 
 
 def watch(session: RestSession, kind: ResourceKind, query: dict[str, Any], host: Host) -> Any:
-    """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods again."""
+    """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods, or groups, again."""
     filters = {key: value for key, value in query.items() if key == "namespace"}
 
     def read() -> list[dict[str, Any]]:
         return session.rows(kind, query)
 
-    if kind is ResourceKind.PENDING or query.keys() - {"namespace"}:
+    is_read_again = kind.plural in (ResourceKind.PENDING, ResourceKind.GROUPS)  # no event is about their rows
+    if is_read_again or query.keys() - {"namespace"}:
         for _ in live.watch(session.rest, EVENTS_OF[kind.plural], list, filters, host.sleep):
             yield read()
     else:

@@ -12,7 +12,7 @@ from vgpu.domain.problem import clipped
 
 _SHORT: Final[Mapping[str, ResourceKind]] = {"po": ResourceKind.PODS, "no": ResourceKind.NODES}
 _KINDS: Final[Mapping[str, ResourceKind]] = {**{str(kind): kind for kind in ResourceKind}, **_SHORT}
-_LISTS: Final = ("gpus", "nodes", "pods", "pending")
+_LISTS: Final = ("gpus", "nodes", "pods", "pending", "groups")
 _UUIDS: Final = ("GPU-", "MIG-")  # beginnings
 _POD: Final = "pods"
 
@@ -40,6 +40,8 @@ def completed_kinds(begun: str) -> list[str]:
 
 def names_of(typed: KindAndName, names: Sequence[str]) -> list[str]:
     """Return all names that were typed, without their kind. Raises CommandFailed for one of another kind."""
+    if typed.kind.plural == ResourceKind.GROUPS:  # NAMESPACE/NAME, and a namespace may have the name of a kind
+        return [*([typed.name.partition("/")[2]] if typed.name else ()), *names]
     joined = [*([typed.name] if typed.name else ()), *names]
     if wrong := [name for name in joined if _kind_of(name) not in (None, _plural(typed.kind))]:
         raise CommandFailed(f"{clipped(wrong[0])}: is none of the {typed.kind.plural}; list one kind", WRONG_USAGE)

@@ -82,7 +82,19 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
     for line in said:
         console.print(printable.line(line), highlight=False, markup=False)
     console.print(_memory_table(report, measured), _card_table(report))
-    console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
+    if any(fit.fits for fit in report.fits()):
+        console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
+    else:
+        console.print(f"It fits no card above. {_what_helps(report.plan)}", highlight=False, soft_wrap=True)
+
+
+def _what_helps(plan: EstimatePlan) -> str:
+    """Say which options make the part of each GPU smaller."""
+    layers = "--tensor-parallel N shares each layer over N GPUs"
+    if not plan.training:
+        return f"{layers}; --dtype int8 or int4 has smaller weights."
+    states = "--data-parallel N --zero 3 splits weights, gradients and states of the optimizer over N GPUs"
+    return f"{states}; {layers}; --checkpointing keeps fewer activations."
 
 
 def _parameters(report: EstimateReport) -> str:

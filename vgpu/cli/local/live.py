@@ -94,8 +94,9 @@ def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host)
     with ExitStack() as stack:
         before, begun_ns = _look(directories, name), host.monotonic_ns()
         if not before.cards:
-            text = f"--live: no allocation of that ID, command or pod: {name[:80]}; see vgpu top"
-            raise CommandFailed(text, NOT_FOUND)
+            is_known = any(_named(directories, name))
+            why = "has used no card so far" if is_known else "is no allocation's ID, command or pod; see vgpu top"
+            raise CommandFailed(f"--live: {name[:80]}: {why}", NOT_FOUND)
         driver = _Driver({gpu for _, gpu in before.cards}, stack)
         looks = _watch(driver, seconds, host)
         after, ns = _look(directories, name), host.monotonic_ns() - begun_ns
@@ -175,12 +176,18 @@ def _host_seen(
     )
 
 
+def _named(directories: Sequence[Path], name: str) -> Iterator[MachineAllocation]:
+    """Yield the allocations whose ID begins with `name`, or whose command or pod contains it."""
+    for directory in directories:
+        for allocation in allocations.read_all(directory):
+            if allocation.folder.name.startswith(name) or name in allocation.name:
+                yield allocation
+
+
 def _look(directories: Sequence[Path], name: str) -> _Look:
     cards = {
         (allocation.folder, card.gpu): (allocation, card)
-        for directory in directories
-        for allocation in allocations.read_all(directory)
-        if allocation.folder.name.startswith(name) or name in allocation.name
+        for allocation in _named(directories, name)
         for card in allocation.cards or ()
     }
     return _Look(cards, {folder: _host_use(folder) for folder, _ in cards})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vgpu.domain import names
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment_trust import DistrustReason
 
@@ -19,7 +20,7 @@ class NodeReason(StrEnum):
     FILES_FAILED = "FilesFailed"
     FILES_COVERED = "FilesCovered"
     MIG_ENABLED = "MIGEnabled"
-    SPACE_NOT_READY = "SpaceNotReady"
+    SPACE_NOT_READY = names.SPACE_NOT_READY
 
 
 @dataclass(frozen=True, slots=True)

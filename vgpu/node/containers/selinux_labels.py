@@ -5,6 +5,7 @@ The kubelet labels the volumes of pods, but not the mounts that a device plugin 
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +20,19 @@ def is_selinux(filesystems: str) -> bool:
     return any(line.split()[-1:] == ["selinuxfs"] for line in filesystems.splitlines())
 
 
+def labels(filesystems: str) -> Callable[[Path], None]:
+    """Return what lets containers use a file of this node; it does nothing where SELinux is not enabled.
+
+    `filesystems` is the content of /proc/filesystems.
+    """
+    return label if is_selinux(filesystems) else lambda _: None
+
+
 def label(path: Path) -> None:
-    """Let containers use a file. Does nothing on a file system with one label for all files. Raises OSError."""
+    """Let containers use a file, or the files that are made in a directory from now on.
+
+    Does nothing on a file system with one label for all files. Raises OSError.
+    """
     try:
         os.setxattr(path, _XATTR, CONTAINER_FILE, follow_symlinks=False)
     except OSError as error:

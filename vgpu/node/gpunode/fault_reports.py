@@ -1,6 +1,8 @@
 """Entries of `status.refusals` of a GPUNode about faulted MPS servers: each member's owner gets an Event.
 
-A fault ends the contexts of all processes of a group on a card. Which process faulted is not known.
+A fault ends the contexts of all processes of a group on a card. Which process faulted is not known: MPS tells all
+clients of a fault "without indicating which client generated the error" (NVIDIA, Multi-Process Service, Error
+Containment), the control program has the state of a server only, and no published log of a server names the client.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -48,6 +50,7 @@ def reports(found: Faulted, pods: Iterable[BoundPod], most: int) -> list[JsonObj
 def _report(pod: BoundPod, cards: Collection[CardUuid]) -> JsonObject:
     text = (
         f"the MPS server of the pod's group {pod.space.group if pod.space else ''} on card {', '.join(cards)} has "
-        "faulted, because of a process of the group: the programs of all of its pods there have lost their contexts"
+        "faulted, because of a process of the group: the programs of all of its pods there have lost their contexts. "
+        "MPS does not say which process it was"
     )
     return pod_report(pod, names.SPACE_SERVER_FAULTED, text, evict=False)

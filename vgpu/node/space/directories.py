@@ -16,7 +16,7 @@ The order of reads and writes leaves no moment in which a member starts without 
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,13 +57,17 @@ class GroupOnCard:
 class SpaceDirectories:
     """The files below `<space>`. All functions raise OSError."""
 
-    def __init__(self, space: Path) -> None:
-        """Raise StateUnusable where the path leaves no room for the name of a socket."""
+    def __init__(self, space: Path, label: Callable[[Path], None] = lambda _: None) -> None:
+        """Raise StateUnusable where the path leaves no room for the name of a socket.
+
+        `label` is called with each pipe directory before a daemon makes its sockets there: containers use them.
+        """
         if len(str(space)) + _LONGEST_NAMES > _SOCKET:
             raise StateUnusable(f"{space}: too long for sockets below it; use a shorter state directory")
         self._members, self._ready = space / "members", space / "ready"
         self._pipe, self._log = space / "pipe", space / "log"
         self._alive, self._faults = space / ALIVE, space / "faults"
+        self._label = label
 
     def pipe(self, of: GroupOnCard) -> Path:
         """Return the pipe directory."""
@@ -163,6 +167,7 @@ class SpaceDirectories:
         for path in (self.pipe(of), self.log(of)):
             path.mkdir(parents=True, exist_ok=True)
         self.pipe(of).chmod(0o755)
+        self._label(self.pipe(of))  # a socket gets the type of its directory
 
 
 def _listed(folder: Path) -> Iterator[GroupOnCard]:

@@ -5,6 +5,5 @@ watches with bookmarks and 410, Bindings, graceful deletion, finalizers, admissi
 
 Simplified: there is no authentication or authorization; namespaces need not exist; objects are validated only as far as
 our parts depend on it; there is no garbage collection by owner; the last 1,000 Events stay, and not those of an hour;
-`matchConditions` and ValidatingAdmissionPolicies are not evaluated; a strategic patch and an apply patch are merge
-patches, in which only lists with known keys are merged.
+`matchConditions` and ValidatingAdmissionPolicies are not evaluated; an apply patch is a strategic merge patch.
 """

@@ -48,6 +48,7 @@ class Webhooks:
         for hook in self._matching(VALIDATING, operation, target, new or old or {}):
             await _ask(hook, _review(operation, target, new, old), warn)
             if new is not None and hook["name"].endswith(f".{names.DOMAIN}"):
+                policies.check_scheduler(new)
                 policies.check_priority(new, old, self._labels(target))
                 policies.check_space_group(new, old, self._labels(target))
         return new

@@ -24,6 +24,7 @@ _PATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "application/strategic-merge-patch+json": patch.strategic,
     "application/apply-patch+yaml": patch.strategic,
 }
+_CONTROLLED: Final = ("apps", "batch")  # groups whose objects stand for pods that a controller makes
 NO_CONTROLLERS: Final = "It has no controllers, so only pods run: create them by `kubectl run` or `kubectl apply -f`"
 APPLY: Final = "application/apply-patch+yaml"
 
@@ -139,7 +140,7 @@ class _Api:
         """Create an object; the answer has the warnings of webhooks, and of what the simulator does not do."""
         warnings: list[str] = []
         answer = _json(await self._cluster.create(target, body, warnings.append), 201)
-        if target.resource.group == "apps":
+        if target.resource.group in _CONTROLLED:
             warnings.append(f"the simulator made no pods for this object. {NO_CONTROLLERS}")
         for warning in warnings:
             answer.headers.append("Warning", wire.warning(warning))

@@ -1,7 +1,9 @@
-"""The kinds of PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), and a simplified strategic merge patch.
+"""The kinds of PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), and strategic merge patch.
 
-A strategic patch here is a merge patch in which lists with a known key are merged item by item. Directives (`$patch`,
-`$retainKeys`, ...) are refused. The functions do not change their arguments.
+A strategic patch is a merge patch in which lists with a known key are merged item by item, and in which directives
+(`$patch`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`, `$retainKeys`) say what a merge cannot. In a list
+whose order is given, items that the order leaves out come last. The functions do not change their arguments.
+https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md
 """
 
 import copy
@@ -14,11 +16,23 @@ MERGE_KEYS: Final = {
     "conditions": "type",
     "containers": "name",
     "initContainers": "name",
+    "ephemeralContainers": "name",
     "env": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "imagePullSecrets": "name",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
     "ownerReferences": "uid",
     "taints": "key",
     "addresses": "type",
 }
+_MERGED_VALUES: Final = "finalizers"  # a list of texts to which a patch adds
+_PATCH: Final = "$patch"
+_RETAIN: Final = "$retainKeys"
+_ORDER: Final = "$setElementOrder/"
+_REMOVE: Final = "$deleteFromPrimitiveList/"
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -35,19 +49,32 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def strategic(target: Any, patch: Any, field: str = "") -> Any:
-    """Apply a strategic merge patch, simplified as described above.
+    """Apply a strategic merge patch to the value of a field.
 
     Raises:
-        KubernetesError: 400, the patch contains a directive.
+        KubernetesError: 400, a directive is unknown or has a value of another kind.
     """
     if field in MERGE_KEYS and _are_objects(target) and _are_objects(patch):
         return _merge_items(target, patch, MERGE_KEYS[field])
+    if field == _MERGED_VALUES and isinstance(target, list) and isinstance(patch, list):
+        return [*target, *(value for value in patch if value not in target)]
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
+    own = {key: value for key, value in patch.items() if not key.startswith("$")}
+    match patch.get(_PATCH, "merge"):
+        case "merge":
+            return _directed(_merge_fields(target, own), patch)
+        case "replace":
+            return copy.deepcopy(own)
+        case "delete":
+            return {}
+        case other:
+            raise _bad(f"{_PATCH} is merge, replace or delete, not {other}")
+
+
+def _merge_fields(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if key.startswith("$"):
-            raise _bad(f"the simulator does not implement the directive {key}")
         if value is None:
             result.pop(key, None)
         else:
@@ -55,15 +82,55 @@ def strategic(target: Any, patch: Any, field: str = "") -> Any:
     return result
 
 
+def _directed(merged: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Follow a patch's directives about the fields of the object that it was merged into."""
+    result = merged
+    for directive, value in patch.items():
+        if directive == _PATCH or not directive.startswith("$"):
+            continue
+        if not isinstance(value, list):
+            raise _bad(f"{directive} must be a list")
+        place, _, field = directive.partition("/")
+        if directive == _RETAIN:
+            result = {key: kept for key, kept in result.items() if key in value}
+        elif f"{place}/" not in (_ORDER, _REMOVE):
+            raise _bad(f"the directive {directive} is not known")
+        elif isinstance(result.get(field), list):
+            listed = _ordered(result[field], value, field) if f"{place}/" == _ORDER else _without(result[field], value)
+            result = {**result, field: listed}
+    return result
+
+
+def _ordered(items: list[Any], order: list[Any], field: str) -> list[Any]:
+    """Sort a list's items as `order` has their keys, or as it has the values themselves."""
+    key = MERGE_KEYS.get(field)
+    if key and not (_are_objects(items) and _are_objects(order)):
+        return items
+
+    def place(item: Any) -> int:
+        same = (n for n, wanted in enumerate(order) if (wanted.get(key) == item.get(key) if key else wanted == item))
+        return next(same, len(order))
+
+    return sorted(items, key=place)
+
+
+def _without(values: list[Any], removed: list[Any]) -> list[Any]:
+    return [value for value in values if value not in removed]
+
+
 def _are_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _merge_items(target: list[Any], patch: list[Any], key: str) -> list[Any]:
+    if any(item.get(_PATCH) == "replace" and key not in item for item in patch):
+        return [copy.deepcopy(item) for item in patch if key in item]
     result = list(target)
     for item in patch:
         index = next((n for n, old in enumerate(result) if old.get(key) == item.get(key)), None)
-        if index is None:
+        if item.get(_PATCH) == "delete":
+            result = [old for n, old in enumerate(result) if n != index]
+        elif index is None:
             result.append(strategic(None, item))
         else:
             result[index] = strategic(result[index], item)

@@ -139,11 +139,18 @@ def _with_requests(pod: JsonObject, container: JsonObject) -> JsonObject:
     path = f"spec.containers[{container.get('name')}].resources"
     for name in (limits.keys() | requests.keys()) - _NATIVE:
         if "/" in name and limits.get(name) != requests.get(name, limits.get(name)):
-            raise _invalid(pod, f"{path}.limits[{name}]: must be set for non overcommitable resources")
+            raise _invalid(pod, _unequal(path, name, limits, requests))
         if "/" in name and limits.get(name, "").endswith("m"):
             raise _invalid(pod, f"{path}.limits[{name}]: Invalid value: must be an integer")
     filled = {"limits": limits, "requests": {**limits, **requests}}
     return {**container, "resources": {key: amounts for key, amounts in filled.items() if amounts}}
+
+
+def _unequal(path: str, name: str, limits: JsonObject, requests: JsonObject) -> str:
+    """Say what the API server's ValidateContainerResourceRequirements says."""
+    if name not in limits:
+        return f"{path}.limits: Required value: Limit must be set for non overcommitable resources"
+    return f'{path}.requests: Invalid value: "{requests[name]}": must be equal to {name} limit of {limits[name]}'
 
 
 def _immutable(pod: JsonObject, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""The rules of `manifests/base/policies.yaml` that the webhook does not check too: those about a namespace's labels.
+"""The rules of `manifests/base/policies.yaml` that the webhook does not check too: the scheduler, a namespace's labels.
 
 A real API server evaluates all ValidatingAdmissionPolicies; here they are no objects. The rules hold where
 vgpushare's webhook is installed.
@@ -13,6 +13,18 @@ from vgpu.domain.json_types import Json
 
 _INVALID: Final = 422
 _DIGITS: Final = 3  # of the highest priority, 100
+
+
+def check_scheduler(new: Json) -> None:
+    """Raise KubernetesError where a pod holds what only our scheduler assigns, and names another one."""
+    is_ours = (new.get("spec") or {}).get("schedulerName") == names.SCHEDULER
+    if is_ours or not any(map(_is_held, (container for _, container in manifest.every_container(new)))):
+        return
+    _refuse(
+        new,
+        f"{names.SLICE} and {names.CARD} need spec.schedulerName {names.SCHEDULER}; "
+        "leave the three out, the webhook adds them",
+    )
 
 
 def check_priority(new: Json, old: Json | None, namespace_labels: Json) -> None:
@@ -41,6 +53,12 @@ def check_space_group(new: Json, old: Json | None, namespace_labels: Json) -> No
         f"metadata.annotations[{names.SPACE_GROUP}] names a group of the cluster that the namespace may not use; "
         f"an administrator names it in the namespace's label {names.SHARED_SPACE_GROUP_LABEL}",
     )
+
+
+def _is_held(container: Json) -> bool:
+    """Whether the kubelet holds slices or a card for a container."""
+    resources = container.get("resources") or {}
+    return any({names.SLICE, names.CARD} & (resources.get(key) or {}).keys() for key in ("limits", "requests"))
 
 
 def _refuse(new: Json, why: str) -> NoReturn:

@@ -8,6 +8,7 @@ from extender.admin.answers.listed.columns import AnswerSchema
 from extender.admin.answers.listed.gpus import GpuSchema
 from extender.admin.answers.listed.nodes import NodeSchema
 from extender.admin.answers.listed.pending import PendingPodSchema
+from extender.admin.answers.listed.placed_groups import PlacedGroupSchema
 from extender.admin.answers.listed.pods import PodSchema
 
 AnswerStaleSince = Annotated[
@@ -43,6 +44,12 @@ class PodListSchema(PageSchema):
     """A page of pods."""
 
     items: list[PodSchema]
+
+
+class GroupListSchema(PageSchema):
+    """A page of groups in space."""
+
+    items: list[PlacedGroupSchema]
 
 
 class PendingListSchema(PageSchema):

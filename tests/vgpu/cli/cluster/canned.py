@@ -123,6 +123,12 @@ SUMMARY = {
 TENANT = {"namespace": "default", "pod": "train", **grant(0, 8192, 30)}
 GROUP = {"spaceGroup": "default/models", "namespace": "default", "name": "models", "members": 2, "cores": 20,
          "memoryMiB": 4096, "usedMiB": 2048, "usedCores": 15, "usedAt": ""}  # fmt: skip
+PLACED_GROUP = {
+    "node": "node-1", "index": 0, "uuid": UUIDS[0], **GROUP, "state": "Faulted", "staleSince": "",
+    "faults": [{"namespace": "default", "pod": "train", "reason": "SpaceServerFaulted",
+                "message": "the MPS server of the pod's group default/models has faulted"}],
+    "pods": [{**TENANT, "memoryMiB": 2048, "cores": 10}],
+}  # fmt: skip
 GPUS = [
     gpu(0, 8192, 30, [TENANT], spaceGroups=[GROUP]),
     gpu(1, 8192, 30, [{**TENANT, **grant(1, 8192, 30)}]),
@@ -172,6 +178,7 @@ ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/pods/default/train": (200, TRAIN),
     f"GET {V1}/pods/default/waits/explain": (200, EXPLANATION),
     f"GET {V1}/pending": page(WAITS),
+    f"GET {V1}/groups": page(PLACED_GROUP, {**PLACED_GROUP, "index": 1, "uuid": UUIDS[1], "state": "Serving", "faults": []}),
     f"GET {V1}/summary": (200, SUMMARY),
     f"GET {V1}/events": (200, "retry: 1000\n\n"),
     f"GET {V1}/usage": (200, USAGE),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
-from vgpu.cli.cluster import describe, server_url
+from vgpu.cli.cluster import describe, server_url, top_view
 from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.rest_endpoint import RestEndpoint
@@ -577,6 +577,40 @@ def test_top_of_one_namespace(server: Server) -> None:
     for command in (("top", "gpus"), ("top",)):
         code, output = run(*command, "-n", "team", "--once", "--server", server.url)
         assert (code, "belong to no namespace" in output) == (2, True), output
+        code, output = run(*command, "-A", "--once", "--server", server.url)
+        assert (code, "--all-namespaces: " in output, "belong to no namespace" in output) == (2, True, True), output
+
+
+def test_top_of_all_namespaces_is_top_without_one(server: Server) -> None:
+    asked = ("--once", "--server", server.url)
+    assert run("top", "pods", "-A", *asked) == run("top", "pods", *asked)
+    code, output = run("top", "pods", "-A", "-n", "team", *asked)
+    assert (code, "not both" in output) == (2, True), output
+
+
+def test_top_of_pods_begins_with_those_that_use_most_and_has_none_that_ended() -> None:
+    def pod(name: str, status: str, *used: float | None) -> dict[str, Any]:
+        return {"name": name, "status": status, "gpus": [{"usedCores": cores} for cores in used]}
+
+    pods = [
+        pod("a", "Running", 10),
+        pod("b", "Ended", 90),
+        pod("c", "Running", 30, 30),
+        pod("d", "Pending"),
+        pod("e", "Running", None),
+    ]
+    assert [shown["name"] for shown in top_view.busiest_first(pods)] == ["c", "a", "d", "e"]
+
+
+def test_a_low_window_says_how_many_lines_it_has_no_room_for() -> None:
+    text = "".join(f"line {n}\n" for n in range(10))
+    assert top_view.fitting(text, 10) == text
+    assert top_view.fitting(text, 4).splitlines() == [
+        "line 0",
+        "line 1",
+        "line 2",
+        "7 more lines; a taller window has room for them",
+    ]
 
 
 @pytest.mark.parametrize(

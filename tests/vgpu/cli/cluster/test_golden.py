@@ -18,13 +18,16 @@ POD = Path(__file__).parent / "pod.yaml"
 COMMANDS = {
     **{
         f"get-{kind}-{form}": f"get {kind} -o {form}"
-        for kind in ("gpus", "nodes", "pods", "pending")
+        for kind in ("gpus", "nodes", "pods", "pending", "groups")
         for form in FORMATS
     },
     "get-gpus-by-name": "get gpus node-1/1",
     "describe-gpu": "describe gpu node-1/0",
     "describe-node": "describe node node-1",
     "describe-pod": "describe pod train",
+    "describe-group": "describe group default/models",
+    "get-groups-by-name": "get groups group/default/models -o name",
+    "top-groups": "top groups --once",
     "describe-pod-yaml": "describe pod train -o yaml",
     "explain-table": "explain waits",
     "explain-wide": "explain waits -o wide",

@@ -40,6 +40,13 @@ def test_numbers_as_a_table() -> None:
     assert output.splitlines()[-1].startswith("    vgpu.io/gpu-mem: 1")
 
 
+def test_what_fits_no_card_has_no_lines_to_paste_but_says_what_makes_it_smaller() -> None:
+    code, output = run("--params", "70b", "--dtype", "bf16")
+    assert (code, "resources:" in output) == (0, False)
+    assert "It fits no card above. --data-parallel N --zero 3 splits" in output
+    assert "--dtype int8 or int4" in run("--params", "700b", "--dtype", "bf16", "--inference")[1]
+
+
 def test_a_type_that_nothing_says_is_named_as_assumed(tmp_path: Path) -> None:
     said = "assumed: type: weights in fp32, since nothing says another; models are often served with --dtype bf16"
     assert said in " ".join(run("--params", "8B", "--inference")[1].split())  # lines are as wide as the terminal

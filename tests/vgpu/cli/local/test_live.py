@@ -19,7 +19,9 @@ from simgpu import build, state_directory
 from vgpu.adapters.nvml.activity import CardActivity
 from vgpu.adapters.process_use import HostUse
 from vgpu.cli import app
-from vgpu.cli.local import live
+from vgpu.cli.failure import CommandFailed
+from vgpu.cli.local import allocations, live
+from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.formats.region import Activity
 from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.diagnose.period import CardSeen, Period
@@ -135,4 +137,11 @@ def test_a_program_that_does_not_run_is_named(tmp_path: Path) -> None:
     program = app.build({"XDG_RUNTIME_DIR": str(tmp_path)}, limiter.this_host(), tmp_path, lambda: NOW)
     done = CliRunner().invoke(program, ["diagnose", "--live", "nothing-of-that-name"])
     assert done.exit_code == 3
-    assert "no allocation of that ID, command or pod: nothing-of-that-name" in done.output
+    assert "nothing-of-that-name: is no allocation's ID, command or pod; see vgpu top" in done.output
+
+
+def test_a_program_that_has_used_no_card_is_said_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = MachineAllocation(folder=tmp_path / "a1b2", name="python train.py", limits=None, cards=())
+    monkeypatch.setattr(allocations, "read_all", lambda _: iter([waiting]))
+    with pytest.raises(CommandFailed, match="a1b2: has used no card so far"):
+        live.diagnose([tmp_path], "a1b2", 1, limiter.this_host())

@@ -81,7 +81,7 @@ def test_in_a_pipe_it_prints_one_sample(home: Path, make: Make) -> None:
 
 def test_a_server_without_a_kind_is_refused(home: Path) -> None:
     code, output = run("top", "--server", "http://127.0.0.1:9", "--state", str(home))
-    assert (code, output) == (2, "vgpu top: name what to show of the cluster: gpus, nodes, pods or pending\n")
+    assert (code, output) == (2, "vgpu top: name what to show of the cluster: gpus, nodes, pods, pending or groups\n")
 
 
 def test_a_missing_state_directory_is_an_error() -> None:

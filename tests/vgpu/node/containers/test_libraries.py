@@ -144,3 +144,5 @@ def test_files_are_labelled_for_containers(tmp_path: Path) -> None:
 def test_selinux_is_enabled_where_the_kernel_has_its_file_system() -> None:
     assert selinux_labels.is_selinux("nodev\tproc\nnodev\tselinuxfs\n\text4\n")
     assert not selinux_labels.is_selinux("nodev\tproc\n\text4\n")
+    assert selinux_labels.labels("nodev\tselinuxfs\n") is selinux_labels.label
+    selinux_labels.labels("nodev\tproc\n")(Path("/not/there"))  # does nothing

@@ -1,5 +1,6 @@
 """The files that say which groups have members and which are served."""
 
+import os
 import time
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.identifiers import CardUuid, Namespace
+from vgpu.node.containers import selinux_labels
 from vgpu.node.space.directories import SUPERVISED_S, GroupOnCard, SpaceDirectories
 
 CARD = CardUuid("GPU-00000000-0000-0000-0000-000000000001")
@@ -87,3 +89,27 @@ def test_the_pipe_directory_keeps_its_place_and_anybody_may_look_into_it(directo
 def test_a_state_directory_whose_sockets_would_have_too_long_paths_is_refused() -> None:
     with pytest.raises(StateUnusable, match="too long for sockets"):
         SpaceDirectories(Path("/" + "x" * 40))
+
+
+def test_a_pipe_directory_is_labelled_before_a_daemon_makes_its_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever the daemon is: each start of one labels the directory again."""
+    monkeypatch.chdir(tmp_path)
+    labelled = list[tuple[Path, bool]]()
+    directories = SpaceDirectories(Path("space"), lambda path: labelled.append((path, path.is_dir())))
+    for _ in range(2):
+        directories.make(OF)
+    assert labelled == [(directories.pipe(OF), True)] * 2
+    assert directories.log(OF).is_dir()  # no container uses the logs
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can label")
+def test_a_labelled_pipe_directory_has_the_type_that_containers_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without SELinux the kernel stores the attribute all the same."""
+    monkeypatch.chdir(tmp_path)
+    made = SpaceDirectories(Path("space"), selinux_labels.label)
+    made.make(OF)
+    assert os.getxattr(made.pipe(OF), "security.selinux") == b"system_u:object_r:container_file_t:s0\0"

@@ -273,3 +273,23 @@ async def test_what_only_a_label_of_the_namespace_allows_is_refused_without_it(
     target = Target(resources.NAMESPACES, name="team")
     await cluster.patch(target, lambda old: {**old, "metadata": {**old["metadata"], **raised}})
     await cluster.create(Target(PODS, "team"), pod)
+
+
+async def test_another_scheduler_than_ours_is_refused_as_by_the_policy(
+    cluster: InMemoryCluster, webhook: Webhook
+) -> None:
+    """A pod that the webhook had admitted waited for a scheduler that no cluster has."""
+    webhook.responses["validate"] = lambda _: {"allowed": True}
+    client = {"url": f"{webhook.url}/validate", "caBundle": webhook.bundle}
+    hook = {"name": f"validate.{names.DOMAIN}", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
+    await cluster.create(Target(VALIDATING), {"metadata": {"name": "vgpu-webhook"}, "webhooks": [hook]})
+
+    def pod(name: str, scheduler: str, resource: str) -> JsonObject:
+        container = {"name": "main", "resources": {"limits": {resource: "1"}}}
+        spec = {"schedulerName": scheduler, "containers": [container]}
+        return {"metadata": {"name": name, "namespace": "team"}, "spec": spec}
+
+    with pytest.raises(KubernetesError, match=r"need spec\.schedulerName vgpu-scheduler"):
+        await cluster.create(Target(PODS, "team"), pod("other", "my-scheduler", names.SLICE))
+    await cluster.create(Target(PODS, "team"), pod("ours", names.SCHEDULER, names.CARD))
+    await cluster.create(Target(PODS, "team"), pod("no-gpu", "my-scheduler", "example.com/other"))

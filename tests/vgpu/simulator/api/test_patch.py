@@ -116,6 +116,67 @@ def test_strategic_merge_merges_known_lists_by_key_and_replaces_others() -> None
     assert new == {"conditions": [{"type": "A", "status": "False"}, {"type": "B"}, {"type": "C"}], "args": [3]}
 
 
-def test_strategic_merge_refuses_directives() -> None:
-    with pytest.raises(KubernetesError, match=r"\$patch"):
-        patch.strategic({}, {"spec": {"$patch": "replace"}})
+# What kubectl sends, and what an API server makes of it:
+# https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md
+DIRECTIVES: list[tuple[Any, Any, Any]] = [
+    (
+        {"containers": [{"name": "a", "image": "1"}, {"name": "b"}]},
+        {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "a", "image": "2"}]},
+        {"containers": [{"name": "b"}, {"name": "a", "image": "2"}]},
+    ),
+    (
+        {"containers": [{"name": "added"}, {"name": "a"}]},
+        {"$setElementOrder/containers": [{"name": "a"}]},
+        {"containers": [{"name": "a"}, {"name": "added"}]},
+    ),
+    (
+        {"env": [{"name": "A", "value": "1"}, {"name": "B"}]},
+        {"env": [{"name": "A", "$patch": "delete"}, {"name": "missing", "$patch": "delete"}]},
+        {"env": [{"name": "B"}]},
+    ),
+    ({"env": [{"name": "A"}]}, {"env": [{"$patch": "replace"}, {"name": "B"}]}, {"env": [{"name": "B"}]}),
+    ({"labels": {"a": "1"}}, {"labels": {"$patch": "replace", "b": "2"}}, {"labels": {"b": "2"}}),
+    ({"labels": {"a": "1"}}, {"labels": {"$patch": "delete"}}, {"labels": {}}),
+    (
+        {"strategy": {"type": "A", "a": 1}},
+        {"strategy": {"$retainKeys": ["type"], "type": "B"}},
+        {"strategy": {"type": "B"}},
+    ),
+    (
+        {"finalizers": ["a", "b"]},
+        {"$deleteFromPrimitiveList/finalizers": ["a"], "$setElementOrder/finalizers": ["c", "b"], "finalizers": ["c"]},
+        {"finalizers": ["c", "b"]},
+    ),
+    ({}, {"$setElementOrder/env": [{"name": "A"}]}, {}),
+]
+
+
+@pytest.mark.parametrize(("target", "change", "expected"), DIRECTIVES)
+def test_strategic_merge_follows_directives(target: Any, change: Any, expected: Any) -> None:
+    before = copy.deepcopy(target)
+    assert patch.strategic(target, change) == expected
+    assert target == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"$patch": "add"},
+        {"$patch": [1]},
+        {"$retainKeys": "a"},
+        {"$setElementOrder/a": {}},
+        {"$other/a": []},
+        {"$a": []},
+    ],
+)
+def test_strategic_merge_refuses_what_is_no_directive(change: Any) -> None:
+    with pytest.raises(KubernetesError, match=r"\$"):
+        patch.strategic({}, {"spec": change})
+
+
+@given(
+    JSON, st.dictionaries(st.sampled_from(["$patch", "$retainKeys", "$setElementOrder/env", "env"]), JSON, max_size=3)
+)
+def test_any_strategic_patch_is_applied_or_refused(target: Any, change: Any) -> None:
+    with contextlib.suppress(KubernetesError):
+        patch.strategic({"env": target}, change)

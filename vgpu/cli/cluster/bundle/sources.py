@@ -38,6 +38,7 @@ REST: Final = (
     Source("admin/gpus.json", "/gpus", is_list=True),
     Source("admin/pods.json", "/pods", is_list=True),
     Source("admin/pending.json", "/pending", is_list=True),
+    Source("admin/groups.json", "/groups", is_list=True),
     Source("admin/history.json", "/history", {"limit": 1000}),
     Source("admin/usage.json", "/usage", {"by": ("namespace", "day"), "since": "7d"}),
     Source("admin/rightsize.json", "/rightsize", {"since": "7d"}),
