@@ -8,7 +8,7 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.share import Usage
-from vgpu.placement.advice_trial import Advice, Pause, fitting, with_container
+from vgpu.placement.advice_trial import MAX_TRIED, Advice, Pause, fitting, with_container
 from vgpu.placement.snapshot import NodeView
 
 MAX_CARDS: Final = 16  # over which the advice is to spread a container
@@ -29,7 +29,7 @@ def several_cards(request: PodRequest, views: Sequence[NodeView], policy: Packin
         if found := fitting(with_container(request, spread), views, policy, pause):
             text = f"the largest card has {size}; spread the memory over cards ({_memory_over(spread)})"
             return Advice("use-several-cards", text, found.name)
-    empty = [_empty(view) for view in views]
+    empty = [_empty(view) for view in views[:MAX_TRIED]]
     for spread in spreads:
         if fitting(with_container(request, spread), empty, policy, pause):
             text = (

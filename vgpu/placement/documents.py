@@ -10,6 +10,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
+from vgpu.placement.advice_trial import Advice
 from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
 from vgpu.placement.packed import Packed
@@ -28,13 +29,18 @@ def explanation(found: Explanation, views: Views, most: int) -> JsonObject:
         "nodesThatFit": len(found.fitting),
         "reasons": counts(found.counts),
         "nearest": _nearest(found.nearest, views),
-        "advice": [
-            {"code": advice.code, "text": advice.text, "node": advice.node, "gpus": list(advice.cards), "by": advice.by}
-            for advice in found.advice
-        ],
+        "advice": advised(found.advice),
         "nodes": [_node(node, views) for node in nodes[:most]],
         "nodesLeftOut": max(0, len(nodes) - most),
     }
+
+
+def advised(found: Sequence[Advice]) -> list[JsonObject]:
+    """Write advice."""
+    return [
+        {"code": advice.code, "text": advice.text, "node": advice.node, "gpus": list(advice.cards), "by": advice.by}
+        for advice in found
+    ]
 
 
 def packed(found: Packed, demand: Demand) -> JsonObject:
@@ -63,7 +69,8 @@ def unplaceable(namespace: str, name: str, number: int, problems: Sequence[str])
     """Write a pod of a simulation whose manifest is wrong."""
     return {
         "namespace": namespace, "name": name, "number": number, "requested": "", "node": "", "gpus": [],
-        "reasons": counts({Reason.INVALID_REQUEST: 1}), "nearest": None, "gang": None, "problems": list(problems),
+        "reasons": counts({Reason.INVALID_REQUEST: 1}), "nearest": None, "gang": None, "advice": [],
+        "problems": list(problems),
     }  # fmt: skip
 
 

@@ -62,7 +62,8 @@ class Wanted:
 class Landing:
     """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit.
 
-    `fitting` counts the nodes that can take a pod that is judged by itself.
+    `fitting` counts the nodes that can take a pod that is judged by itself. `judged` is what a pod that is placed
+    nowhere asked for, with the cards that affinity to the other pods allows; None where its gang decides.
     """
 
     node: NodeName = NO_NODE
@@ -71,6 +72,7 @@ class Landing:
     nearest: NearestFit | None = None
     gang: GangLanding | None = None
     fitting: int = 0
+    judged: PodRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,10 @@ def _landed(
         _put(pods[position], landing, trial, around)
         yield position, landing
     for position in alone:
-        landing = trial.judge(_seen(pods[position], around))
+        seen = _seen(pods[position], around)
+        landing = trial.judge(seen)
         _put(pods[position], landing, trial, around)
-        yield position, landing
+        yield position, landing if landing.assignment is not None else replace(landing, judged=seen.request)
 
 
 def _beside(group: Together, pods: Sequence[Wanted], around: Neighbourhood) -> list[Wanted]:

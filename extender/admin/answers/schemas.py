@@ -62,7 +62,7 @@ class ProblemSchema(AnswerSchema):
 
 
 class AdviceSchema(AnswerSchema):
-    """A change after which the pod would be placed; it was tried."""
+    """A change after which the pod would be placed: one with a node was tried, one without is needed in any case."""
 
     code: str = Field(examples=["ask-for-less-memory"])
     text: str = Field(examples=["ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)"])
@@ -180,6 +180,7 @@ class LandingSchema(AnswerSchema):
     reasons: list[ReasonCountSchema]
     nearest: NearestSchema | None
     gang: GangLandingSchema | None = Field(description="null for a pod that starts by itself")
+    advice: list[AdviceSchema] = Field(description="what would help, beside all pods of the simulation")
     problems: list[str] = Field(description="what is wrong in the manifest; such a pod is placed nowhere")
 
 

@@ -12,7 +12,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
-from vgpu.placement import documents, explain
+from vgpu.placement import documents, explain, simulated_advice
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Landing, Wanted
@@ -96,7 +96,11 @@ class Simulate:
         with fleet.tried():
             before = self._packed(fleet)
             landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause, self.tenants)
-            landings = [documents.landing(landing, fleet.views) for landing in landed]
+            advice = simulated_advice.advise(self.pods, landed, fleet.views.values(), self.defaults, pause)
+            landings = [
+                {**documents.landing(landing, fleet.views), "advice": documents.advised(helpful)}
+                for landing, helpful in zip(landed, advice, strict=True)
+            ]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
     def _packed(self, fleet: Fleet) -> JsonObject:

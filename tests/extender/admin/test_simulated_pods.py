@@ -133,6 +133,19 @@ async def test_a_pod_that_the_webhook_refuses_is_placed_nowhere(admin: Admin) ->
     ]
 
 
+async def test_what_would_help_is_told_to_the_first_different_pods(admin: Admin) -> None:
+    """Only an explanation said it, when the pod had been created."""
+    sizes = [3000, 3000, 3001, 3002, 3003, 3004, 3005]
+    entries = [{"pod": manifest(f"p{n}", gpu_mem=size)} for n, size in enumerate(sizes)]
+    found = await simulated(admin, *entries, {"pod": manifest("good", gpu_mem=256)})
+    codes = [[advice["code"] for advice in row["advice"]] for row in found["pods"]]
+    assert codes[0] == codes[1] == ["ask-for-less-memory", "use-several-cards"]
+    assert [bool(row) for row in codes] == [True, True, True, True, True, True, False, False]
+    away = manifest("away", {names.GPU_AFFINITY: "app=none"}, gpu_mem=256)
+    (row,) = (await simulated(admin, {"pod": away}))["pods"]
+    assert [advice["code"] for advice in row["advice"]] == ["prefer-neighbours"]
+
+
 async def test_what_is_no_request_or_cannot_be_created_is_told_with_what_to_write(admin: Admin) -> None:
     nvidias, requests, unequal, unquoted = (manifest(f"p{n}", gpu_mem=256) for n in range(4))
     nvidias["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}

@@ -15,9 +15,9 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName
-from vgpu.placement import rank
+from vgpu.placement import rank, simulated_advice
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.simulate import Landing, Wanted, simulate
 from vgpu.placement.simulated_gangs import Ganged, GangLanding
 from vgpu.placement.snapshot import NodeView
 
@@ -116,3 +116,13 @@ def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_f
     assert incomplete == GangLanding("a", 4, 0)
     large = simulate(gang("b", 2, 2, gpu_mem=9999), fleet(), DefaultPolicies()).landings
     assert [dict(landing.counts) for landing in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2
+
+
+def test_the_work_for_advice_is_bounded_by_the_number_of_nodes() -> None:
+    requests = [asked(gpu_mem=3000 + size) for size in range(7)]
+    pods, landings = [Wanted(request) for request in requests], [Landing(judged=request) for request in requests]
+    node = fleet()[0]
+    for nodes, advised in ((1, 5), (2_500, 2), (6_000, 1)):
+        views = [replace(node, name=NodeName(f"n{number}")) for number in range(nodes)]
+        found = simulated_advice.advise(pods, landings, views, DefaultPolicies())
+        assert [bool(advice) for advice in found] == [True] * advised + [False] * (7 - advised)

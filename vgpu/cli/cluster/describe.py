@@ -181,6 +181,8 @@ def simulation(found: Row) -> str:
         ["fragmented", *(_fragmented(packed) for packed in (before, after))],
     ]
     text = f"\n{found['placed']} of {total} pods are placed\n" + _kept_room(found.get("keptForGang"))
+    helped = {(row["namespace"], row["name"]): row for row in reversed(found["pods"]) if row.get("advice")}
+    text += "".join(_helpful(row) for row in reversed(helped.values()))
     text += "\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
     text += "allocated: by memory or time, whichever is more, of the GPUs that take new shares\n"
     if before["fragmentedPercent"] is not None:
@@ -209,6 +211,11 @@ def _kept_room(kept: Row | None) -> str:
 
 def _fragmented(packed: Row) -> str:
     return "not known" if packed["fragmentedPercent"] is None else f"{packed['fragmentedPercent']:.1f}%"
+
+
+def _helpful(row: Row) -> str:
+    """Say what would help a pod of a simulation; equal pods have the same advice."""
+    return f"\nWhat would help {shown(row['name'])}:\n" + "".join(_advice(advice) for advice in row["advice"])
 
 
 def _advice(advice: Row) -> str:

@@ -13,7 +13,8 @@ from vgpu.domain import new_pods
 from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, other_names, translate
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
-from vgpu.placement import cluster_objects, documents, packed, room
+from vgpu.placement import cluster_objects, documents, packed, room, simulated_advice
+from vgpu.placement.advice_trial import Advice
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies
@@ -58,7 +59,8 @@ def run(cluster: ClusterObjects, entries: Iterable[JsonObject], defaults: Defaul
         first = next(pod for pod in pods if isinstance(pod, UnplaceablePod))
         raise CommandFailed(f"-f: pod {first.name}: {first.why}", WRONG_USAGE)
     outcome = simulate(wanted, cluster.views.values(), learned, tenants=cluster.tenants)
-    landings = list(_rows(pods, iter(outcome.landings), cluster))
+    advice = simulated_advice.advise(wanted, outcome.landings, outcome.views.values(), learned)
+    landings = list(_rows(pods, zip(outcome.landings, advice, strict=True), cluster))
     placed = sum(bool(landing["node"]) for landing in landings)
     before, after = (_packed(views, learned) for views in (cluster.views, outcome.views))
     sums = {"before": documents.packed(before, learned.demand), "after": documents.packed(after, learned.demand)}
@@ -81,12 +83,15 @@ def _objects(path: Path) -> Iterator[JsonObject]:
 
 
 def _rows(
-    pods: Iterable[Waiting | UnplaceablePod], landings: Iterator[Landing], cluster: ClusterObjects
+    pods: Iterable[Waiting | UnplaceablePod],
+    landings: Iterator[tuple[Landing, tuple[Advice, ...]]],
+    cluster: ClusterObjects,
 ) -> Iterator[JsonObject]:
     for pod, number in _numbered(pods):
         if isinstance(pod, Waiting):
             named = {"namespace": pod.namespace, "name": pod.name, "number": number}
-            landed = documents.landing(next(landings), cluster.views)
+            landing, helpful = next(landings)
+            landed = {**documents.landing(landing, cluster.views), "advice": documents.advised(helpful)}
             yield {**named, "requested": documents.asked(pod.wanted.request), **landed, "problems": []}
         else:
             yield documents.unplaceable(pod.namespace, pod.name, number, [pod.why])

@@ -106,9 +106,9 @@ PACKED = {"gpus": 4, "emptyGpus": 1, "allocatedPercent": 40.0, "fragmentedPercen
 PACKED_AFTER = {"gpus": 4, "emptyGpus": 1, "allocatedPercent": 50.0, "fragmentedPercent": None}
 LANDINGS = [
     {"namespace": "default", "name": "train", "number": 1, "requested": "8 GiB", "node": "node-1",
-     "gpus": [grant(0, 8192)], "reasons": [], "nearest": None},
+     "gpus": [grant(0, 8192)], "reasons": [], "nearest": None, "advice": []},
     {"namespace": "default", "name": "train", "number": 2, "requested": "8 GiB", "node": "", "gpus": [],
-     "reasons": REASONS, "nearest": NEAREST},
+     "reasons": REASONS, "nearest": NEAREST, "advice": EXPLANATION["advice"]},
 ]  # fmt: skip
 SUMMARY = {
     "version": "0.1.0", "nodes": 2, "usableNodes": 1, "gpus": 4, "healthyGpus": 3, "cordonedGpus": 1, "memoryMiB": 326152,

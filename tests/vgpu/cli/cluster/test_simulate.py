@@ -254,6 +254,24 @@ def test_an_annotation_without_quotes_is_named_with_what_to_write(tmp_path: Path
     assert f'metadata.annotations[{names.PRIORITY}]: must be text: write "true"' in output
 
 
+def test_what_would_help_pods_that_are_placed_nowhere_is_told(tmp_path: Path) -> None:
+    pods = [pod("large", 4000), pod("large", 4000), pod("right", 512), pod("nine", 1), pod("beside", 256)]
+    pods[3]["spec"]["containers"][0]["resources"] = {"limits": {names.GPU: 9}}
+    pods[4]["metadata"]["annotations"] = {names.GPU_AFFINITY: "app=none"}
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump_all(pods))
+    asked = ("simulate", "--cluster", str(written(tmp_path, node("n1"))), "-f", str(tmp_path / "p.yaml"))
+    output = run(*asked)[1]
+    assert output.count("What would help") == 3
+    assert output.index("What would help large:") < output.index("What would help nine:")
+    assert "spread the memory over 2 cards of a node" in output
+    assert "ask for 1 card or fewer" in output
+    assert "no pod with app=none holds a card" in output
+    found = json.loads(run(*asked, "-o", "json")[1])["pods"]
+    codes = [[advice["code"] for advice in row["advice"]] for row in found]
+    assert codes[0] == codes[1] == ["ask-for-less-memory", "use-several-cards"]
+    assert codes[2:] == [[], ["ask-for-fewer-cards"], ["prefer-neighbours"]]
+
+
 def test_what_admission_warns_of_is_told(tmp_path: Path) -> None:
     asks = pod("p", 512)
     asks["metadata"]["annotations"] = {names.IDLE_ACTION: "evict"}
