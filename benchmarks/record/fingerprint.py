@@ -1,9 +1,9 @@
 """Fingerprints of source folders and files: they tell whether the code of a figure has changed since its measurement.
 
 A fingerprint is a hash over the C, CUDA C++ and Python files of a folder, or over one of them, without comments,
-docstrings, blank lines, spaces inside lines, includes and imports: what remains decides what the programs do. The hashes
-of the files are sorted, and paths are left out. So a rewritten comment or a moved file changes no fingerprint, and an
-edited statement does.
+docstrings, blank lines, spaces inside lines, includes and imports: what remains decides what the programs do.
+The hashes of the files are sorted, and paths are left out. So a rewritten comment or a moved file changes no
+fingerprint, and an edited statement does.
 """
 
 import hashlib
