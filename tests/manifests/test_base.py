@@ -260,7 +260,7 @@ def test_a_lost_node_leaves_a_replica_and_is_left_soon(name: str) -> None:
         toleration["key"]: toleration.get("tolerationSeconds") for toleration in spec["template"]["spec"]["tolerations"]
     }
     assert leaves["node.kubernetes.io/unreachable"] == leaves["node.kubernetes.io/not-ready"] == 10
-    assert one("PodDisruptionBudget", name)["spec"]["minAvailable"] == 1
+    assert one("PodDisruptionBudget", name)["spec"]["maxUnavailable"] == 1
 
 
 def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:

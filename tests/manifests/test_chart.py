@@ -33,6 +33,13 @@ VALUES: dict[str, dict[str, Any]] = {
     },
 }
 KUSTOMIZE_EQUALS = {"namespace": {"create": True}, "crds": {"keep": False}}
+CLAIM = {"name": "history", "persistentVolumeClaim": {"claimName": "vgpu-history"}}
+SHARED = {"name": "history", "nfs": {"server": "192.0.2.10", "path": "/vgpu"}}
+OF_EACH_POD = (
+    {"name": "history", "emptyDir": {}},
+    {"name": "history", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}},
+    {"name": "prices", "persistentVolumeClaim": {"claimName": "vgpu-prices", "readOnly": True}},
+)
 HASHED = re.compile(r"vgpu-scheduler-config-[0-9a-z]{10}")
 RANDOM = re.compile(
     r"(?<![\w.\"$-])(rand\w+|gen(?:CA|Cert|Signed|Self|Private)\w*|lookup|now|uuidv4|shuffle|getHostByName|htpasswd|bcrypt)\b"
@@ -40,16 +47,16 @@ RANDOM = re.compile(
 
 
 def normalized(text: str) -> dict[chart.Key, JsonObject]:
-    """The objects, with one name for the scheduler's configuration, whose hash is another with each tool."""
+    """The objects, with one name for the scheduler's configuration, whose hash follows from its content."""
     return chart.objects(HASHED.sub("vgpu-scheduler-config-HASH", text))
 
 
 @pytest.mark.parametrize("chosen", list(components.combinations()), ids="+".join)
 def test_the_chart_makes_the_objects_of_the_kustomization(chosen: tuple[str, ...], tmp_path: Path) -> None:
-    """The base, and any components on it, with the values that choose the same."""
+    """The base, and any components on it, with values that choose the same: a take-over leaves nothing behind."""
     values = {key: value for name in chosen for key, value in VALUES[name].items()}
-    ours = normalized(chart.rendered(KUSTOMIZE_EQUALS | values))
-    theirs = normalized(chart.kustomized(overlay(tmp_path / "overlay", chosen)))
+    ours = chart.objects(chart.rendered(KUSTOMIZE_EQUALS | values))
+    theirs = chart.objects(chart.kustomized(overlay(tmp_path / "overlay", chosen)))
     assert ours.keys() == theirs.keys()
     for key, found in theirs.items():
         assert ordered(ours[key]) == ordered(found), key
@@ -122,6 +129,8 @@ def difference(before: str, after: str) -> str:
         ({"scheduler": {"mode": "cluster", "lease": "kube-scheduler"}}, "write NAMESPACE/NAME"),
         ({"scheduler": {"replicas": 0}}, "scheduler/replicas"),
         ({"webhook": {"replicas": 9999999999999}}, "webhook/replicas"),
+        ({"extender": {"extraVolumes": [CLAIM]}}, "would be one for 2 replicas"),
+        ({"scheduler": {"replicas": 3}, "extender": {"extraVolumes": [SHARED]}}, "would be one for 3 replicas"),
         ({"extender": {"extraVolumes": [{"name": "prices"}]}}, "extender/extraVolumes/0"),
         (
             {"extender": {"extraVolumeMounts": [{"name": "prices", "mountPath": "etc"}]}},
@@ -203,16 +212,32 @@ def test_the_admin_rest_and_the_metrics_are_found_beside_any_scheduler(mode: str
 def test_files_and_a_claim_reach_the_extender_beside_any_scheduler(mode: str, key: chart.Key) -> None:
     """A volume with the name of one of ours takes its place; kube-scheduler's container gets nothing."""
     prices = {"name": "prices", "configMap": {"name": "vgpu-prices"}}
-    claim = {"name": "history", "persistentVolumeClaim": {"claimName": "vgpu-history"}}
     mount = {"name": "prices", "mountPath": "/etc/vgpu-prices", "readOnly": True}
-    extender = {"extraVolumes": [prices, claim], "extraVolumeMounts": [mount]}
-    found = chart.objects(chart.rendered({"scheduler": {"mode": mode}, "extender": extender}))
+    extender = {"extraVolumes": [prices, CLAIM], "extraVolumeMounts": [mount]}
+    found = chart.objects(chart.rendered({"scheduler": {"mode": mode, "replicas": 1}, "extender": extender}))
     pod = found[key]["spec"]["template"]["spec"]
-    assert [volume for volume in pod["volumes"] if volume["name"] in ("prices", "history")] == [prices, claim]
+    assert [volume for volume in pod["volumes"] if volume["name"] in ("prices", "history")] == [prices, CLAIM]
     assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
     mounts = {container["name"]: container["volumeMounts"] for container in pod["containers"]}
     assert mounts.pop("extender")[1:] == [mount]
     assert mount not in [other for others in mounts.values() for other in others]
+
+
+@pytest.mark.parametrize("volume", OF_EACH_POD, ids="-".join)
+def test_volumes_of_each_pod_and_other_claims_are_for_any_number_of_replicas(volume: JsonObject) -> None:
+    found = chart.objects(chart.rendered({"extender": {"extraVolumes": [volume]}}))
+    assert volume in found["Deployment", "vgpu-system", "vgpu-scheduler"]["spec"]["template"]["spec"]["volumes"]
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_a_drain_may_evict_a_pod_of_any_number_of_replicas(replicas: int) -> None:
+    """With minAvailable: 1 one replica, as the history in a claim needs, would keep its node from being drained."""
+    found = chart.objects(chart.rendered({part: {"replicas": replicas} for part in ("scheduler", "webhook")}))
+    budgets = {name: obj["spec"] for (kind, _, name), obj in found.items() if kind == "PodDisruptionBudget"}
+    assert set(budgets) == {"vgpu-scheduler", "vgpu-webhook"}
+    for name, budget in budgets.items():
+        assert found["Deployment", "vgpu-system", name]["spec"]["replicas"] == replicas
+        assert (budget.get("minAvailable"), budget["maxUnavailable"]) == (None, 1)
 
 
 @pytest.mark.parametrize("url", ["", "https://wiki.example.com/vgpu/runbook/"])

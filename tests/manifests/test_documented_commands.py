@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from extender.lead import leadership
 from tests.manifests import chart
 from tests.manifests.objects import MANIFESTS
 from tests.manifests.test_base import ROOT
 from tests.webhook.builders import rules
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import Json, JsonObject
 from webhook import mutate
 
@@ -111,6 +113,26 @@ def deleted_by(line: str) -> list[chart.Key]:
     namespace = words[1] if words[0] == "-n" else ""
     kinds, *named = words[2:] if namespace else words
     return [(KINDS.get(kind, kind), namespace, name) for kind in kinds.split(",") for name in named]
+
+
+def test_what_helm_leaves_behind_is_deleted_by_the_documented_commands() -> None:
+    """The chart's objects go; the rest is the CRD, the namespace, and what the parts have made in it."""
+    (section,) = [text for text in CHANGED if text.startswith("8 Uninstall\n")]
+    _, away, staying = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    kept = [key for key, found in chart.objects(chart.rendered()).items() if is_kept(found)]
+    assert kept == [("CustomResourceDefinition", "", "gpunodes.vgpu.io")]
+    assert [line.split(" --")[0].split(" #")[0] for line in away.splitlines()] == [
+        "helm uninstall vgpushare -n vgpu-system",
+        "kubectl delete namespace vgpu-system",
+        f"kubectl delete crd {kept[0][2]}",
+    ]
+    leases = [leadership.LEASE, names.SCHEDULER, names.node_lease(NodeName(""))]
+    assert [name for name in leases if name not in staying] == []
+
+
+def is_kept(document: JsonObject) -> bool:
+    annotations: Mapping[str, str] = document["metadata"].get("annotations", {})
+    return annotations.get("helm.sh/resource-policy") == "keep"
 
 
 def test_a_documented_upgrade_keeps_the_earlier_values() -> None:

@@ -6,6 +6,7 @@ Beside it, what Argo CD and Flux look at: whether the objects in the cluster are
 import dataclasses
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from cluster.programs import binaries, helm
 from images import oci
 from tests import certificates
 from tests.e2e.install.pod_clusters import make_with_logs
-from tests.e2e.install.test_images import leftovers
+from tests.e2e.install.test_images import UNINSTALL, leftovers, uninstall_commands
 from tests.e2e.install.test_upgrade import assert_limit, container_ids, create_admitted, holder
 from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.pod_namespace import PodNamespace
@@ -33,6 +34,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(900, func
 OTHER: Final = "another-version"
 FORCED: Final = ("--force-conflicts",)
 TRANSCRIPT: Final = binaries.REPOSITORY / "build" / "chart.txt"
+# What `helm uninstall` leaves: the CRD, the namespace, Leases in it, and the label of the nodes.
+STAYS: Final = re.compile(
+    r"gpunodes\.vgpu\.io$|^apiservices\S* v1alpha1\.vgpu\.io$|^namespaces vgpu-system$|^vgpu\.io/enabled$"
+    r"|^leases\S* vgpu-(?:extender|scheduler|node-\S+)$"
+)
 WORKLOADS: Final = ("deployments/vgpu-scheduler", "deployments/vgpu-webhook", "daemonsets/vgpu-deviceplugin")
 CA: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/vgpu-webhook-ca"
 
@@ -121,13 +127,23 @@ def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> 
     assert_no_drift(pods)
 
     before = container_ids(namespace)
-    pods.helm("uninstall", "vgpushare", "--wait")
+    assert_away(pods)
     assert container_ids(namespace) == before
     assert_limit(namespace, "first", 8192, free=4000)
-    pods.kubectl("delete", "namespace", NAMESPACE)
-    pods.kubectl("delete", "crd", "gpunodes.vgpu.io")
-    pods.kubectl("label", "nodes", "--all", "vgpu.io/enabled-")
+    namespace.delete("first", "second", "third")
+    assert len(list(uninstall_commands(pods, first=1))) == 4
+    assert not [node.name for node in pods.nodes if node.state.exists()]
     assert not list(leftovers(pods))
+
+
+def assert_away(cluster: ChartCluster) -> None:
+    """The documented commands run, and what Helm leaves behind is what the document says."""
+    first, *others = UNINSTALL[1].splitlines()
+    for line in (first, *others):
+        done = cluster.run(*shlex.split(line, comments=True))
+        assert done.returncode == 0, done.stdout
+        if line == first:  # pods end later
+            wait.until(lambda: all(map(STAYS.search, leftovers(cluster))), "only what is documented is left", 90)
 
 
 def assert_skew_is_told(cluster: ChartCluster) -> None:

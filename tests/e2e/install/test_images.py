@@ -27,9 +27,10 @@ from vgpu.domain.quantity import MIB
 
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600, func_only=True)]
 
-UNINSTALL = (BASE.parent / "README.md").read_text()
 TRANSCRIPT = binaries.REPOSITORY / "build" / "uninstall.txt"
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# With kustomize, with Helm, and with Helm in a namespace that stays.
+UNINSTALL = COMMANDS.findall((BASE.parent / "README.md").read_text().split("\n## 8 Uninstall\n")[1].split("\n## ")[0])
 CARDS = 2
 LAST_RENEWAL = timedelta(seconds=1)  # what a plugin that is killed may still write
 PARTS = ("extender", "webhook", "deviceplugin")
@@ -178,11 +179,10 @@ def with_overlays(commands: str, cluster: PodCluster) -> str:
     )
 
 
-def uninstall_commands(cluster: PodCluster) -> Iterator[str]:
-    """Run the documented commands one by one; each is yielded when it has ended."""
+def uninstall_commands(cluster: PodCluster, first: int = 0) -> Iterator[str]:
+    """Run the documented commands from the `first` on, one by one; each is yielded when it has ended."""
     TRANSCRIPT.unlink(missing_ok=True)
-    (written,) = COMMANDS.findall(UNINSTALL.split("## 8 Uninstall")[1].split("\n## ")[0])
-    for line in with_overlays(written, cluster).splitlines():
+    for line in with_overlays(UNINSTALL[0], cluster).splitlines()[first:]:
         done = subprocess.run(
             ["bash", "-e", "-c", line], cwd=binaries.REPOSITORY, timeout=180, check=False, text=True,
             env=os.environ | {"PATH": f"{cluster.work}:{os.environ['PATH']}"},

@@ -131,10 +131,15 @@ The container's user may write them (fsGroup). Arguments: pod, container, values
 {{- pick $config "percentageOfNodesToScore" "extenders" | toYaml -}}
 {{- end -}}
 
-{{/* The name of the kube-scheduler's configuration: another content has another name, so that the pods change with it. */}}
+{{/*
+The name of the kube-scheduler's configuration: another content has another name, so that the pods change with it. The hash is
+kustomize's (api/internal/hasher/hasher.go in its sources), so that an installation by kustomize is taken over without a ConfigMap left behind.
+*/}}
 {{- define "vgpushare.schedulerConfig" -}}
 {{- .Files.Get "files/base/scheduler-config.yaml" | replace "vgpu-system" .Release.Namespace | replace "schedulerName: vgpu-scheduler" (printf "schedulerName: %s" (include "vgpushare.schedulerName" .)) -}}
 {{- end -}}
 {{- define "vgpushare.schedulerConfigName" -}}
-vgpu-scheduler-config-{{ include "vgpushare.schedulerConfig" . | sha256sum | trunc 10 }}
+{{- $data := dict "scheduler-config.yaml" (include "vgpushare.schedulerConfig" .) -}}
+{{- $hash := dict "kind" "ConfigMap" "name" "" "data" $data | toJson | sha256sum | trunc 10 -}}
+vgpu-scheduler-config-{{ $hash | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t" }}
 {{- end -}}

@@ -1,5 +1,6 @@
 """Planted secrets are removed; what a support case needs stays."""
 
+import base64
 import json
 
 import pytest
@@ -26,8 +27,26 @@ LINES = {
     "value with a name in it": ("note: --password=planted", "note: --password="),
     "key": (f"before\n{KEY.replace('MHcCAQEEI', 'planted')}\nafter", "after"),
     "cut key": ("before\n-----BEGIN PRIVATE KEY-----\nplanted", "before"),
+    "key in base64": (f"key {base64.b64encode(KEY.encode()).decode()} end", "end"),
     "token": (f"minted {TOKEN} for planted".replace(" for planted", ""), "minted"),
     "aws": ("using AKIAPLANTED123456789", "using"),
+    "aws with its key": ("AKIAPLANTED123456789:wPlantedtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKE", "REMOVED"),
+    "aws key in the next line": ("AKIAPLANTED123456789\nwPlantedtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKE\nend", "end"),
+    "aws key alone": ("with wPlantedtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKE at us-east-1", "at us-east-1"),
+    "openai": ("uses sk-proj-Planted_0123456789-abcdef for it", "for it"),
+    "older openai": ("uses sk-Planted0123456789abcdefghijklmnop", "uses"),
+    "nvidia": ("nvapi-planted-0123456789abcdefghij, model", ", model"),
+    "google": ("AIzaPlanted0123456789abcdefghijklmnopqr x", "x"),
+    "stripe": ("sk_live_planted0123456789", ""),
+    "slack hook": ("POST https://hooks.slack.com/services/T0/B0/planted", "hooks.slack.com"),
+    "registry": (r'{"auths": {"r.example": {"auth": "cGxhbnRlZDpwbGFudGVk", "email": "me"}}}', "r.example"),
+    "option and value": ("sh -c 'serve --db-password planted --port 80'", "--port 80"),
+    "options of JSON": (r'["--db-password", "planted", "--port", "80"]', '"--port", "80"'),
+    "options of YAML": ("args:\n- --db-password\n- planted\n- --port", "- --port"),
+    "variable of JSON": (r'{"name":"PGPASS","value":"planted"},{"name":"PORT","value":"80"}', '"value":"80"'),
+    "variable of YAML": ("- name: OPENAI_KEY\n  value: planted\n- name: PORT", "- name: PORT"),
+    "name that ends in pass": ("PGPASS=planted PGHOST=db", "PGHOST=db"),
+    "name that ends in key": ("OPENAI_KEY=planted;AccountKey=planted;Endpoint=x", "Endpoint=x"),
     "github": ("ghp_planted0123456789abcdefghij", ""),
 }
 HARMLESS = (
@@ -38,6 +57,15 @@ HARMLESS = (
     "https://vgpu-webhook.vgpu-system.svc:443/mutate?timeout=10s",
     "pods is forbidden: User system:serviceaccount:vgpu-system:vgpu-extender cannot list",
     "image registry.example/vgpushare@sha256:0123456789abcdef",
+    "commit 1a2b3c4d5e6f708192a3b4c5d6e7f80910111213",
+    "pod sk-learn-trainer-7c9d8b6f5-x2x4z of Deployment sk-learn-trainer",
+    "topologyKey: kubernetes.io/hostname, key: node-role.kubernetes.io/control-plane",
+    "vllm serve --max-num-batched-tokens 8192 --max-model-len 4096 --token-file /var/run/token",
+    "caBundle LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJkRENDQVJxZ0F3SUJBZ0lV",
+    "--tls-key=/etc/vgpu/tls/tls.key",
+    "the options --token, --admin-auth=kubernetes",
+    "- name: NODE_NAME\n  value: node-1",
+    "/Applications/GPU4/Tools/VeryLongName/bin",
 )
 
 
@@ -47,7 +75,7 @@ def test_a_secret_in_a_text_is_removed(name: str) -> None:
     cleaned, removed = redaction.text(given)
     assert removed >= 1
     assert "planted" not in cleaned.lower()
-    assert "eyJpc3Mi" not in cleaned
+    assert not [start for start in ("eyJpc3Mi", "cGxhbnRl", "LS0tLS1CRUdJTi") if start in cleaned]
     assert stays in cleaned
 
 
@@ -62,6 +90,11 @@ def test_names_and_numbers_stay(line: str) -> None:
         ("password", True), ("DB_PASSWORD", True), ("apiKey", True), ("client-key-data", True), ("accessToken", True),
         ("HISTORY_DATABASE_DSN", True), ("secretName", False), ("tokenFile", False), ("automountToken", True),
         ("expirationSeconds", False), ("compass", False), ("secretKeyRef", False), ("node", False), ("monkeys", False),
+        ("PGPASS", True), ("MYSQL_PASS", True), ("SMTP_PASSWD", True), ("OPENAI_KEY", True), ("OPENAIKey", True),
+        ("signingKey", True), ("deploy-key", True), ("HFTOKEN", True), ("clientsecret", True), ("openaiapikey", True),
+        ("--db-password", True), (".dockerconfigjson", True), ("PGPASSFILE", False), ("KEY", False), ("key", False),
+        ("topologyKey", False), ("THEIR_PUBLIC_KEY", False), ("bypass", False), ("--max-tokens", False),
+        ("max_new_tokens", False), ("admin-auth", False), ("hotkey", False),
     ],
 )  # fmt: skip
 def test_names_of_secrets(name: str, *, is_secret: bool) -> None:
@@ -94,6 +127,14 @@ def test_secrets_in_objects_are_removed() -> None:
     assert cleaned["spec"]["containers"][0]["args"][1] == "--nodes=3"
     assert cleaned["spec"]["containers"][0]["env"][2:] == container["env"][2:]
     assert cleaned["spec"]["automountServiceAccountToken"] is True
+
+
+def test_an_argument_behind_an_option_with_a_secret_name_is_removed() -> None:
+    args = ["--db-password", "S3cretArg2", "-token", "planted", "--port", "80", "--api-key", "--verbose", "serve"]
+    cleaned, removed = redaction.document({"args": args, "command": ["--no-secrets-of-ours", "--password"]})
+    expected = ["--db-password", "REMOVED", "-token", "REMOVED", "--port", "80", "--api-key", "--verbose", "serve"]
+    assert (cleaned["args"], removed) == (expected, 2)
+    assert cleaned["command"] == ["--no-secrets-of-ours", "--password"]
 
 
 def test_a_document_that_is_too_deep_is_removed() -> None:
