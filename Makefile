@@ -124,7 +124,7 @@ images: $(VENV)/.dev ## An OCI archive for each part, into dist/images; ARCHITEC
 krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
 	$(BIN)/python -m release.krew dist/krew $(URL)
 
-release: $(VENV)/.dev ## Everything that a publisher uploads, into dist/release; URL=... is where krew's archive will be published
+release: $(VENV)/.dev build/docs/.done ## Everything that a publisher uploads, into dist/release; URL=... is where krew's archive will be published
 	rm -rf dist/release
 	$(BIN)/python -m release dist/release $(if $(URL),--krew-url $(URL))
 

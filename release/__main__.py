@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from images import build, debian, failed_program
-from release import identity, notes, publish
+from release import identity, notes, publish, site
 from release.identity import BuildIdentity
 
 _EXPECTED: Final = (
@@ -18,6 +18,7 @@ _EXPECTED: Final = (
     identity.WrongTag,
     notes.MissingSection,
     notes.UnassignedChanges,
+    site.NoProgram,
 )
 
 

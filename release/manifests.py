@@ -1,12 +1,13 @@
 """The version in the manifests: in a checkout they say `dev`, a release has stamped copies."""
 
+import posixpath
 import re
 import shutil
 from pathlib import Path
 from typing import Final
 
 from images import parts
-from release import identity
+from release import identity, site
 from release.identity import ROOT
 
 UNSTAMPED: Final = "dev"
@@ -18,6 +19,10 @@ _STAMPS: Final = (
     re.compile(rf"(?P<before>\bapp\.kubernetes\.io/version: ){UNSTAMPED}\b[^\n]*"),
     re.compile(rf"(?P<before>\bvgpu\.io/version: ){UNSTAMPED}\b"),
 )
+
+
+_UPWARDS: Final = re.compile(r"\[([^\]\[]+)\]\((\.\./[^)\s#]*)[^)\s]*\)")
+_DOCUMENTS: Final = "\nDocuments such as `docs/guide.md` are pages of this release's `{archive}`.\n"
 
 
 def stamp(text: str, tag: str) -> str:
@@ -39,3 +44,21 @@ def copy(target: Path, tag: str) -> None:
     for path in target.rglob("*"):
         if path.suffix in (".yaml", ".md"):
             path.write_text(stamp(path.read_text(), tag))
+        if path.suffix == ".md":
+            path.write_text(readable_alone(path.read_text(), path.parent.relative_to(target).as_posix()))
+    readme = target / "README.md"
+    title, rest = readme.read_text().split("\n", 1)
+    readme.write_text(f"{title}\n{_DOCUMENTS.format(archive=site.archive(tag))}{rest}")
+
+
+def readable_alone(text: str, folder: str) -> str:
+    """Return a document of a folder in manifests/, where links to files outside of manifests/ are the files' names."""
+
+    def named(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, link[2]))
+        if not path.startswith("../"):
+            return link[0]
+        name = path.removeprefix("../")
+        return link[1] if name in link[1] else f"{link[1]} ({name})"
+
+    return _UPWARDS.sub(named, text)

@@ -14,7 +14,13 @@ _FILES: Final = """
 ## Files
 
 `SHA256SUMS` has the checksum of every file, `images.txt` the digest of every image. The `.cdx.json` files are the
-bills of materials of the images. The manifests are installed as their `README.md` says.
+bills of materials of the images. The manifests are installed as their `README.md` says. The documents are in
+`vgpushare-docs-{tag}.tar.gz`: open `index.html`; `docs/watch.md` is `watch.html` there, `manifests/README.md` is
+`install.html`.
+
+No file and no image is signed. `sha256sum --check SHA256SUMS` shows that files are whole, and not where they come from:
+who can replace a file can replace its checksum. Get `SHA256SUMS` from the publisher over a way that you trust, or
+build the tagged commit again: `make release` of one commit writes the same bytes.
 
 Copy each image with all its architectures: one architecture alone has another digest, which neither
 `values-digests.yaml` nor the component `pinned-images` names.

@@ -5,6 +5,7 @@
 - vgpushare-PART-TAG-ARCHITECTURE.cdx.json: its bill of materials
 - vgpushare-TAG.tgz, values-digests.yaml: the Helm chart, and values that pin the images
 - vgpushare-manifests-TAG.tar.gz: kustomizations, with a component that pins the images
+- vgpushare-docs-TAG.tar.gz: the documents as a site
 - vgpu.tar.gz, vgpu.yaml: the kubectl plugin, for krew
 - images.txt, notes.md, and SHA256SUMS, which is written last
 """
@@ -20,7 +21,7 @@ from typing import Final
 
 from images import debian, kustomization, oci, parts, sbom
 from images.build import Builder, BuiltImage
-from release import archives, chart, krew, manifests, notes
+from release import archives, chart, krew, manifests, notes, site
 from release.identity import ROOT, BuildIdentity
 
 CHECKSUMS: Final = "SHA256SUMS"
@@ -51,7 +52,8 @@ def publish(
         (out / "images.txt").write_text(
             "".join(f"vgpushare-{part}:{source.tag} {digest}\n" for part, digest in sorted(digests.items()))
         )
-        say("chart, manifests, plugin for krew")
+        say("documents, chart, manifests, plugin for krew")
+        site.write(out / site.archive(source.tag), folder / "site")
         chart.write(out / f"vgpushare-{source.tag}.tgz", folder / "chart", source.tag)
         (out / "values-digests.yaml").write_text(chart.digest_values(digests))
         _manifests(out, folder / "manifests", source.tag, digests)

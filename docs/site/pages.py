@@ -39,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if path in seen or not (REPOSITORY / path).is_file():
             continue
         seen.add(path)
-        open_ends += _targets(path) if _is_document(path) else ()
+        open_ends += sorted(_targets(path)) if _is_document(path) else ()  # the search index has this order
         place = _place_of(path)
         if files.get_file_from_path(place) is None:
             files.append(File.generated(config, place, abs_src_path=str(REPOSITORY / path)))

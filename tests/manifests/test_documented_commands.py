@@ -126,13 +126,21 @@ def test_what_helm_leaves_behind_is_deleted_by_the_documented_commands() -> None
         "kubectl delete namespace vgpu-system",
         f"kubectl delete crd {kept[0][2]}",
     ]
-    leases = [leadership.LEASE, names.SCHEDULER, names.node_lease(NodeName(""))]
+    leases = [leadership.LEASE, names.SCHEDULER, names.node_lease(NodeName("")).removeprefix("v")]
     assert [name for name in leases if name not in staying] == []
 
 
 def is_kept(document: JsonObject) -> bool:
     annotations: Mapping[str, str] = document["metadata"].get("annotations", {})
     return annotations.get("helm.sh/resource-policy") == "keep"
+
+
+def test_a_take_over_gives_helm_the_fields_of_kubectl_first() -> None:
+    """Or each later command that changes a field fails with a conflict, and a removed field stays."""
+    commands = [found for text in TEXTS.values() for found in re.findall(r"`((?:helm|kubectl apply)[^`]*)`", text)]
+    assert [command for command in commands if command.startswith("helm") and "--force-conflicts" in command] == []
+    (at,) = [place for place, command in enumerate(commands) if "--take-ownership" in command and "CHART" in command]
+    assert commands[at - 1].endswith("--server-side --force-conflicts --field-manager=helm")
 
 
 def test_a_documented_upgrade_keeps_the_earlier_values() -> None:

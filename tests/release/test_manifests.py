@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from images import parts
-from release import manifests
+from release import manifests, site
 
 TAG = "0.2.0-dev.20261130010640.g1a2b3c4d5e6f"
 
@@ -20,3 +20,17 @@ def test_a_stamped_copy_says_the_version_everywhere(tmp_path: Path) -> None:
     assert not [path for path, text in stamped.items() if left.search(text)]
     crd = next(text for path, text in stamped.items() if path.name == "crd.yaml")
     assert yaml.safe_load(crd)["metadata"]["annotations"] == {"vgpu.io/version": TAG}
+
+
+def test_documents_of_the_archive_link_to_files_beside_them_only(tmp_path: Path) -> None:
+    """In place of other links are names of documents, and the archive that has these."""
+    copied = tmp_path / "manifests"
+    manifests.copy(copied, TAG)
+    link = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")
+    dead = {(path, to) for path in copied.rglob("*.md") for to in link.findall(path.read_text())}
+    assert {(path, to) for path, to in dead if not (path.parent / to).exists()} == set()
+    readme = (copied / "README.md").read_text()
+    assert (
+        readme.splitlines()[2]
+        == f"Documents such as `docs/guide.md` are pages of this release's `{site.archive(TAG)}`."
+    )

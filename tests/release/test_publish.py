@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from release import __main__ as program
-from release import archives, chart, identity, notes, publish
+from release import archives, chart, identity, notes, publish, site
 from tests.manifests import chart as rendering
 
 TAG = "0.2.0-dev.20261130010640.g1a2b3c4d5e6f"
@@ -170,3 +170,32 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
         ["sha256sum", "--check", "--strict", publish.CHECKSUMS], cwd=tmp_path, check=True, capture_output=True
     )
     assert publish.checksums(tmp_path) == text
+
+
+def test_the_documents_are_a_site_of_equal_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one commit, whatever the time zone."""
+    if not site.PROGRAM.exists():
+        pytest.skip("needs the environment of `make docs`")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1796000000")
+    for name, zone in (("one", "UTC"), ("two", "Asia/Tokyo")):
+        monkeypatch.setenv("TZ", zone)
+        site.write(tmp_path / name, tmp_path / f"scratch-{name}")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    with tarfile.open(tmp_path / "one") as archive:
+        assert {f"vgpushare-docs/{page}.html" for page in ("index", "guide", "install", "watch")} <= set(
+            archive.getnames()
+        )
+
+
+def test_without_the_environment_of_the_site_a_publisher_reads_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "PROGRAM", identity.ROOT / "build" / "absent" / "mkdocs")
+    with pytest.raises(site.NoProgram, match="run `make docs` once"):
+        site.write(tmp_path / "site.tar.gz", tmp_path / "scratch")
+
+
+def test_notes_say_where_the_documents_are_and_what_checksums_show() -> None:
+    text = notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
+    assert site.archive("0.2.0-dev.1.gab") in text
+    assert "No file and no image is signed." in text

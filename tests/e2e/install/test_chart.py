@@ -32,7 +32,7 @@ from webhook.certificates import renewal
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(900, func_only=True)]
 
 OTHER: Final = "another-version"
-FORCED: Final = ("--force-conflicts",)
+TAKEN: Final = ("--server-side", "--force-conflicts", "--field-manager=helm")
 TRANSCRIPT: Final = binaries.REPOSITORY / "build" / "chart.txt"
 # What `helm uninstall` leaves: the CRD, the namespace, Leases in it, and the label of the nodes.
 STAYS: Final = re.compile(
@@ -75,9 +75,9 @@ class ChartCluster(PodCluster):
         return done.stdout
 
     def upgrade(self, tag: str, *options: str) -> None:
-        """Install the chart or upgrade to it, over objects that kubectl applied: Helm asks about those."""
+        """Install the chart or upgrade to it."""
         chart = str(CHART.relative_to(binaries.REPOSITORY))
-        self.helm("upgrade", "--install", "vgpushare", chart, "--set", f"image.tag={tag}", "--wait", *FORCED, *options)
+        self.helm("upgrade", "--install", "vgpushare", chart, "--set", f"image.tag={tag}", "--wait", *options)
         self.wait_until_ready()
 
 
@@ -104,6 +104,7 @@ def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> 
     namespace.running("first")
     before = container_ids(namespace)
 
+    pods.kubectl("apply", "-k", str(pods.overlay()), *TAKEN)
     pods.upgrade(tag, "--take-ownership")
     assert tags(pods) == {tag}
     assert_no_drift(pods)
@@ -117,7 +118,9 @@ def test_over_kustomize_to_another_version_back_and_away(pods: ChartCluster) -> 
     assert_limit(namespace, "second", 8192, free=4000)
     before = container_ids(namespace)
 
-    pods.helm("rollback", "vgpushare", "1", "--wait", *FORCED)
+    pods.upgrade(OTHER, "--reset-then-reuse-values", "--set", "webhook.replicas=3")
+    assert pods.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/vgpu-webhook")["spec"]["replicas"] == 3
+    pods.helm("rollback", "vgpushare", "1", "--wait")
     pods.wait_until_ready()
     assert tags(pods) == {tag}
     assert container_ids(namespace) == before
