@@ -251,7 +251,7 @@ def test_an_arbiter_that_gives_no_turn_delays_for_twenty_seconds_at_most(queuing
     launched(session)
     begun = time.monotonic()
     assert session("launches.cuda.cuCtxSynchronize()") == 0
-    assert 1 < time.monotonic() - begun < 25  # ARBITER_TIMEOUT of turn_request.c is 20 s
+    assert 1 < time.monotonic() - begun < 25  # ARBITER_TIMEOUT of card_turn.c is 20 s
 
 
 def test_the_numbers_of_batches_wrap_around(queuing: Tenant) -> None:

@@ -5,7 +5,9 @@
 #include "compute/gate/gate_queue.h"
 #include "compute/gate/gate_turns.h"
 #include "compute/gate/joint_pass.h"
-#include "compute/link/turn_request.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/container_turn.h"
+#include "compute/link/linked_window.h"
 #include "compute/queue/queue_page.h"
 #include "compute/turn/estimates.h"
 #include "compute/turn/suitable_turn.h"
@@ -39,7 +41,7 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
     gate->host.last_launch_at = now;
     __atomic_store_n(&gate->host.is_waiting, false, __ATOMIC_RELAXED);
     gate->in_driver++;
-    activity_note_launch(turn_request_activity(&gate->request), now);
+    activity_note_launch(container_turn_activity(&gate->request), now);
     if (gate->phase != GATE_OPEN || !gate->turn.limits.is_joint) learn_host(gate, launch, now);
 }
 
@@ -68,8 +70,7 @@ static enum linked_verdict judge(const struct gate *gate, bool is_known, const s
     *verdict = turn_judge(turn, is_known, launch->estimate, now);
     bool is_apart = turn->launches == 0 || early_launches_are_any(&turn->early) || turn->limits.budget == UINT64_MAX;
     if (is_apart || (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL)) return LINKED_FITS;
-    enum linked_verdict linked =
-        turn_request_judge_linked(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);
+    enum linked_verdict linked = linked_window_judge(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);
     *verdict = linked == LINKED_FULL ? VERDICT_FULL : VERDICT_FITS;
     return linked;
 }
@@ -81,7 +82,7 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (gate->turn.limits.is_joint) gate_turns_count_passed(gate, now);
     bool is_first = gate->turn.launches == 0;
     bool is_early = early_launches_are_any(&gate->turn.early);
-    if (!is_first && !is_early && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
+    if (!is_first && !is_early && card_turn_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict;
     enum linked_verdict linked = judge(gate, is_known, launch, now, &verdict);
     if (verdict != VERDICT_FITS) return verdict;
@@ -89,14 +90,14 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (!has_slot && !is_first && !is_early && !gate->turn.limits.is_joint) return VERDICT_UNMEASURED;
     slot->is_sampled = is_to_be_sampled(gate, is_known, launch->key);
     turn_add(&gate->turn, is_known, launch->estimate, now);
-    if (!is_early) turn_request_note_linked(&gate->request, gate->turn.expected, linked, now);
+    if (!is_early) linked_window_note_launch(&gate->request, gate->turn.expected, linked, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
     slot->records_end_at_once =
         gate->host.has_left_gap || (is_early && !early_launches_may_be_awaited(&gate->turn.early));
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
     if (gate->turn.limits.is_joint) update_joint_pass(gate, is_known, launch);
-    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
+    container_turn_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     return VERDICT_FITS;
 }
 
@@ -136,5 +137,5 @@ void gate_admission_note_held_back(struct gate *gate, enum verdict verdict) {
 
 void gate_admission_note_waited(struct gate *gate, uint64_t ns) {
     host_periods_note_wait(&gate->host.periods, ns);
-    turn_request_count_wait(&gate->request, ns);
+    container_turn_count_wait(&gate->request, ns);
 }

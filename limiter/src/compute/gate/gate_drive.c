@@ -12,6 +12,8 @@
 #include "compute/gate/gate_turns.h"
 #include "compute/gate/queue_pace.h"
 #include "compute/link/arbiter_link.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/linked_window.h"
 #include "compute/queue/queue_page.h"
 #include "process/lock.h"
 #include "process/quiet_thread.h"
@@ -211,7 +213,7 @@ static void close_turn(struct gate *gate, enum gate_action action, enum verdict 
         turn_extend(&gate->turn, clock_now());
         conclude(gate, GATE_LAUNCHES_STAY);
     } else if (action == GATE_CLOSE_QUEUE_TURN) {
-        end_queue_turn(gate, true, turn_request_is_asked_to_yield(&gate->request));
+        end_queue_turn(gate, true, card_turn_is_asked_to_yield(&gate->request));
     } else {
         end_turn(gate, verdict, need);
     }
@@ -306,7 +308,7 @@ static void begin_queue(struct gate *gate) {
     }
     collect(gate);
     gate_queue_begin(gate);
-    bool is_at_hand = turn_request_is_at_hand(&gate->request);
+    bool is_at_hand = card_turn_is_at_hand(&gate->request);
     if (is_at_hand) queue_pace_begin(gate, await_turn(gate));
     conclude(gate, is_at_hand ? GATE_QUEUE_TURN_TAKEN : GATE_QUEUE_BEGUN);
 }
@@ -428,7 +430,7 @@ bool gate_drive_begin_wait(struct gate *gate, uint64_t since) {
     struct gate_step step = advance(gate, GATE_HOST_WAITS, view);
     if (step.action == GATE_GIVE_BACK) end_queue_turn(gate, true, true);
     if (step.action == GATE_NOTE_AWAITED) queue_pace_note_awaited(gate);
-    turn_request_note_linked_wait(&gate->request, true);
+    linked_window_note_wait(&gate->request, true);
     return ends_period;
 }
 
@@ -443,7 +445,7 @@ static void correct_drain(struct gate *gate) {
 void gate_drive_end_wait(struct gate *gate, uint64_t since, bool ends_period) {
     HOLD_GATE(gate);
     uint64_t now = clock_now();
-    turn_request_note_linked_wait(&gate->request, false);
+    linked_window_note_wait(&gate->request, false);
     gate_queue_note_host_waited(gate, now - since, ends_period);
     struct gate_step step = advance_at(gate, GATE_HOST_WAITED, (struct gate_view){0}, now);
     if (step.action == GATE_NOTE_BUSY) gate_queue_note_busy(gate, now - since, now);

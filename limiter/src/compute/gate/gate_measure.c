@@ -6,6 +6,10 @@
 #include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/system_calls.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/container_turn.h"
+#include "compute/link/early_start.h"
+#include "compute/link/linked_window.h"
 #include "compute/link/turn_request.h"
 #include "compute/queue/turn_events.h"
 #include "compute/turn/estimates.h"
@@ -44,7 +48,7 @@ static bool await_events(const struct turn_events *events, uint64_t drains_at, u
 /* A kernel that never ends is charged, too. */
 static void charge_until(struct gate *gate, uint64_t now) {
     uint64_t passed = saturating_sub(now, gate->turn.begun_at);
-    turn_request_charge(&gate->request, saturating_sub(passed, gate->turn.charged));
+    container_turn_charge(&gate->request, saturating_sub(passed, gate->turn.charged));
     gate->turn.charged = max_u64(gate->turn.charged, passed);
 }
 
@@ -60,7 +64,7 @@ static void note_unknown(struct gate *gate, uint64_t key, uint64_t ns) {
 }
 
 static void learn(struct gate *gate, uint64_t key, uint64_t ns) {
-    if (turn_request_is_linked(&gate->request))
+    if (linked_window_is_any(&gate->request))
         estimates_learn_linked(&gate->estimates, key, ns);
     else
         estimates_learn(&gate->estimates, key, ns);
@@ -116,8 +120,8 @@ static void learn_finished_sample(struct gate *gate) {
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
     learn_finished_sample(gate);
     uint64_t left = early_launches_take_back(&gate->turn.early);
-    if (left) turn_request_return_loan(&gate->request, left, 0);
-    uint64_t loan = turn_request_borrow(&gate->request, need, is_urgent);
+    if (left) early_start_return_loan(&gate->request, left, 0);
+    uint64_t loan = early_start_borrow(&gate->request, need, is_urgent);
     if (loan) turn_lend(&gate->turn, loan, clock_now());
     return loan != 0;
 }
@@ -146,14 +150,14 @@ static bool is_drained(struct gate *gate) {
 
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     gate->turn.early.is_beside = arbiter_link_is_contended(&gate->request.link);
-    uint64_t since = clock_now(), slack = turn_request_is_linked(&gate->request) ? LINKED_SLACK : 0;
+    uint64_t since = clock_now(), slack = linked_window_is_any(&gate->request) ? LINKED_SLACK : 0;
     uint64_t due_at = turn_drain_due_at(&gate->turn, since) + slack;
-    bool is_given_back = !turn_request_is_arbitrated(&gate->request);
+    bool is_given_back = !card_turn_is_held(&gate->request);
     unsigned charges = 0;
     while (!is_drained(gate)) {
         uint64_t now = clock_now();
         if (now > until) return DRAIN_TIMED_OUT;
-        if (now > due_at && is_given_back) turn_request_resume(&gate->request);
+        if (now > due_at && is_given_back) card_turn_resume(&gate->request);
         if (now > due_at && takes_loan(gate, need, has_waited_long(gate, since, &charges))) return DRAIN_STAYS;
         sleep_until_next_poll(now > due_at ? UINT64_MAX : gate->turn.drains_at);
     }
@@ -163,9 +167,9 @@ static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) 
 
 enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     uint64_t since = clock_now();
-    turn_request_note_linked_wait(&gate->request, true);
+    linked_window_note_wait(&gate->request, true);
     enum drain drain = await_drain(gate, need, until);
-    turn_request_note_linked_wait(&gate->request, false);
+    linked_window_note_wait(&gate->request, false);
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     return drain;
 }
@@ -205,7 +209,7 @@ static void count_kernel(const struct gate *gate, const struct turn *turn, uint6
 static void end_loans(struct gate *gate, uint64_t measured) {
     const struct early_launches *early = &gate->turn.early;
     if (early_launches_are_any(early))
-        turn_request_return_loan(&gate->request, early->lent, early_launches_used(early, measured, clock_now()));
+        early_start_return_loan(&gate->request, early->lent, early_launches_used(early, measured, clock_now()));
 }
 
 /* If the driver gives no figure, the whole time since the turn began is charged. */
@@ -250,11 +254,11 @@ void gate_measure_collect(struct gate *gate) {
     if (!gate->set_aside.is_valid) return;
     uint64_t cost = measured_cost(gate);
     gate->set_aside.is_valid = false;
-    turn_request_charge(&gate->request, cost);
+    container_turn_charge(&gate->request, cost);
 }
 
 void gate_measure_drop(struct gate *gate) {
-    if (gate->set_aside.is_valid) turn_request_charge_later(&gate->request, gate->set_aside.turn.expected);
+    if (gate->set_aside.is_valid) container_turn_charge_later(&gate->request, gate->set_aside.turn.expected);
     gate->set_aside.is_valid = false;
 }
 

@@ -3,6 +3,8 @@
 #include "common/arithmetic.h"
 #include "common/clock.h"
 #include "compute/gate/queue_pace.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/container_turn.h"
 #include "compute/queue/queue_page.h"
 #include "container/container.h"
 #include "region/activity.h"
@@ -44,7 +46,7 @@ static bool has_short_launches(const struct gate *gate) {
 
 /* In a joint turn launches need not wait on the card for anything. */
 static bool has_joint_turn(const struct gate *gate) {
-    return turn_request_is_joint(&gate->request) && !turn_request_is_asked_to_yield(&gate->request);
+    return card_turn_is_joint(&gate->request) && !card_turn_is_asked_to_yield(&gate->request);
 }
 
 bool gate_queue_is_worth_it(const struct gate *gate) {
@@ -71,7 +73,7 @@ void gate_queue_begin_turn(struct gate *gate, struct turn_limits limits) {
     activity_count_wait(gate->request.activity, REGION_WAIT_QUEUED, clock_now() - gate->queue.since);
     queue_pace_begin(gate, limits);
     if (limits.is_joint) queue_sample_spoil(&gate->queue.sample);
-    if (turn_request_is_arbitrated(&gate->request) && !limits.is_joint)
+    if (card_turn_is_held(&gate->request) && !limits.is_joint)
         queue_pace_step(gate, clock_now());
     else
         queue_pace_open_all(gate);
@@ -93,7 +95,7 @@ uint64_t gate_queue_look_at(const struct gate *gate, enum verdict verdict, uint6
 }
 
 bool gate_queue_is_turn_over(const struct gate *gate) {
-    return turn_request_is_asked_to_yield(&gate->request) ||
+    return card_turn_is_asked_to_yield(&gate->request) ||
            !turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
@@ -147,7 +149,7 @@ bool gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_b
         turn_request_give_back(&gate->request, rest,
                                has_ends && __atomic_load_n(&gate->host.is_waiting, __ATOMIC_RELAXED));
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
-    turn_request_charge(&gate->request, gate->turn.expected);
+    container_turn_charge(&gate->request, gate->turn.expected);
     return has_ends;
 }
 
@@ -160,20 +162,20 @@ bool gate_queue_note_host_waits(struct gate *gate, uint64_t since) {
 }
 
 void gate_queue_note_host_waited(struct gate *gate, uint64_t ns, bool ends_period) {
-    activity_count_synchronize(turn_request_activity(&gate->request), ns);
+    activity_count_synchronize(container_turn_activity(&gate->request), ns);
     if (ends_period) host_periods_note_waited(&gate->host.periods, ns);
 }
 
 void gate_queue_note_busy(struct gate *gate, uint64_t waited, uint64_t now) {
     if (waited > WAIT_MIN) turn_note_busy(&gate->turn, now);
     early_launches_end(&gate->turn.early);
-    turn_request_note_awaited(&gate->request, 0);
-    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
+    container_turn_note_awaited(&gate->request, 0);
+    container_turn_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
 }
 
 void gate_queue_correct_drain(struct gate *gate) {
     if (!turn_events_are_done(gate_events(gate))) return;
-    turn_request_note_drained(&gate->request);
+    card_turn_note_drained(&gate->request);
     turn_bound_drain(&gate->turn, 0, clock_now());
 }
 

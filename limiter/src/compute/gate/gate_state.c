@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/system_calls.h"
+#include "compute/link/container_turn.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "process/fork.h"
@@ -88,5 +89,5 @@ struct gate *gate_of_current_context(void) {
 
 struct region_activity *gate_activity(void) {
     const struct gate *gate = gate_is_used() ? gate_of_current_context() : NULL;
-    return gate ? turn_request_activity(&gate->request) : NULL;
+    return gate ? container_turn_activity(&gate->request) : NULL;
 }

@@ -6,6 +6,8 @@
 #include "common/limits.h"
 #include "common/system_calls.h"
 #include "compute/gate/gate_measure.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/container_turn.h"
 #include "compute/link/turn_request.h"
 #include "compute/queue/turn_events.h"
 #include "compute/turn/turn.h"
@@ -41,7 +43,7 @@ static bool is_host_bound_now(const struct gate *gate) {
  * it. Streams that still work have a kernel that waits. */
 static bool is_known_drained(const struct gate *gate) {
     return gate->host.has_left_gap && !early_launches_are_any(&gate->turn.early) &&
-           turn_request_is_asked_to_yield(&gate->request) && turn_events_has_unrecorded_end(gate_events(gate), NULL) &&
+           card_turn_is_asked_to_yield(&gate->request) && turn_events_has_unrecorded_end(gate_events(gate), NULL) &&
            turn_events_unrecorded_are_idle(gate_events(gate));
 }
 
@@ -67,22 +69,21 @@ static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
     if (is_arbiter_turn_kept) return;
     if (gate->request.arbiter_turn.number && !is_drain_unknown(gate)) await_start(gate);
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
-    turn_request_ask_next(&gate->request, gate->turn.expected);
+    card_turn_ask_next(&gate->request, gate->turn.expected);
 }
 
 /* Whether the next turn can begin while the work of this one drains: only the arbiter limits the process, and does not
  * ask the turn back. */
 static bool may_overlap(const struct gate *gate) {
     return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !is_drain_unknown(gate) &&
-           turn_remaining(&gate->turn, clock_now()) > NEXT_TURN_TIMEOUT &&
-           !turn_request_is_asked_to_yield(&gate->request);
+           turn_remaining(&gate->turn, clock_now()) > NEXT_TURN_TIMEOUT && !card_turn_is_asked_to_yield(&gate->request);
 }
 
 /* Waiting for the drain would leave the host without its lead over the card at the end of each turn. */
 static bool goes_on(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on) {
     if (!may_go_on) return false;
     if (is_arbiter_turn_kept && gate->request.arbiter_turn.number) return true;
-    return turn_request_await_next(&gate->request, NEXT_TURN_TIMEOUT);
+    return card_turn_await_next(&gate->request, NEXT_TURN_TIMEOUT);
 }
 
 /* Before the arbiter's turn is given back. */
@@ -139,8 +140,8 @@ static void note_joint_end(struct gate *gate) {
 
 /* Without a heartbeat the arbiter's turn is no reason to go on. */
 bool gate_turns_is_joint_to_go_on(const struct gate *gate, enum verdict verdict) {
-    return turn_request_is_joint(&gate->request) && gate->turn.limits.is_joint && !gate->turn.is_unknown &&
-           verdict == VERDICT_FULL && !turn_request_is_asked_to_yield(&gate->request) &&
+    return card_turn_is_joint(&gate->request) && gate->turn.limits.is_joint && !gate->turn.is_unknown &&
+           verdict == VERDICT_FULL && !card_turn_is_asked_to_yield(&gate->request) &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED;
 }
 
@@ -151,7 +152,7 @@ void gate_turns_charge_joint(struct gate *gate, bool is_sample_over) {
         gate_measure_learn_beside(gate);
         turn_events_end_sample(gate_events(gate));
     }
-    turn_request_charge(&gate->request, turn_renew(&gate->turn, clock_now()));
+    container_turn_charge(&gate->request, turn_renew(&gate->turn, clock_now()));
 }
 
 static void end_joint_turn(struct gate *gate, bool is_kept) {
@@ -163,7 +164,7 @@ static void end_joint_turn(struct gate *gate, bool is_kept) {
 }
 
 bool gate_turns_end(struct gate *gate, enum verdict verdict, uint64_t need) {
-    bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
+    bool is_asked_to_yield = card_turn_is_asked_to_yield(&gate->request);
     gate_measure_collect(gate);
     bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
     if (gate->turn.limits.is_joint && !gate->turn.is_unknown) {
@@ -187,14 +188,14 @@ void gate_turns_begin(struct gate *gate, struct turn_limits limits) {
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
     gate->turn.early.assumed_ns = gate->assumed_ns;
-    turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
+    turn_set_free_at(&gate->turn, max_u64(drains_at, card_turn_free_at(&gate->request)));
 }
 
 void gate_turns_apply_probe(struct gate *gate, CUevent probe, bool is_passed) {
     if (gate->phase != GATE_OPEN || turn_events_probe(gate_events(gate)) != probe) return;
     if (is_passed) turn_events_drop_probe(gate_events(gate));
     turn_apply_probe(&gate->turn, is_passed, clock_now());
-    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
+    container_turn_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
 }
 
 uint64_t gate_turns_room_in(const struct gate *gate) {

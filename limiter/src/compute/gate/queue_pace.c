@@ -2,6 +2,8 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "compute/link/card_turn.h"
+#include "compute/link/container_turn.h"
 #include "compute/queue/queue_page.h"
 #include "region/activity.h"
 
@@ -48,7 +50,7 @@ void queue_pace_begin(struct gate *gate, struct turn_limits limits) {
     gate->queue.depth = limits.depth;
     limits.depth = open_ahead(limits.depth);
     gate->turn = turn_open(now, limits);
-    turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
+    turn_set_free_at(&gate->turn, max_u64(drains_at, card_turn_free_at(&gate->request)));
     gate->queue.first_segment = gate->queue.segments.opened + 1;
     gate->queue.progress_at = now;
 }
@@ -68,7 +70,7 @@ static void apply_progress(struct gate *gate, uint64_t now) {
 }
 
 static enum verdict judge(struct gate *gate, uint64_t estimate, uint64_t now) {
-    if (gate->turn.launches && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
+    if (gate->turn.launches && card_turn_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     apply_progress(gate, now);
     if (turn_is_late(&gate->turn, estimate, now)) return VERDICT_FULL;
     return turn_judge(&gate->turn, true, estimate, now);
@@ -79,7 +81,7 @@ static enum verdict judge(struct gate *gate, uint64_t estimate, uint64_t now) {
 void queue_pace_note_run(struct gate *gate, uint64_t estimate, uint64_t now) {
     uint64_t host_gap = gate->host.is_bound ? HOST_GAP_MAX : 0;
     turn_add(&gate->turn, true, estimate, now);
-    turn_request_extend(&gate->request, gate->turn.drains_at + host_gap + ARBITRATION_BUSY_GRACE_NS);
+    container_turn_extend(&gate->request, gate->turn.drains_at + host_gap + ARBITRATION_BUSY_GRACE_NS);
 }
 
 static void open_next(struct gate *gate, uint64_t now) {
@@ -130,5 +132,5 @@ bool queue_pace_may_run(struct gate *gate, uint64_t estimate, uint64_t now) {
 
 void queue_pace_note_awaited(struct gate *gate) {
     uint64_t slack = gate->turn.is_unknown ? ARBITRATION_LONG_KERNEL_NS : gate->turn.expected / 4 + BUSY_SLACK;
-    turn_request_note_awaited(&gate->request, gate->turn.drains_at + slack);
+    container_turn_note_awaited(&gate->request, gate->turn.drains_at + slack);
 }

@@ -1,0 +1,97 @@
+#include "compute/link/card_turn.h"
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "compute/link/arbiter_link.h"
+#include "compute/link/container_turn.h"
+#include "region/activity.h"
+#include "region/token_bucket.h"
+
+/* While it waits for the arbiter, a process extends its turn of the container by this much each time;
+ * arbiter_turn_await returns after 20 ms. */
+#define WAITING_EXTENSION (50 * NS_PER_MS)
+
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. The
+ * longest kernels of four other containers may lie between two turns. */
+#define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
+
+/* Extends the container's turn while waiting, so that other processes of the container do not regard it as
+ * abandoned. */
+static bool await_arbiter_turn(struct turn_request *request) {
+    uint64_t until = clock_now() + ARBITER_TIMEOUT;
+    while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        uint64_t since = clock_now();
+        if (request->card) token_bucket_extend_wait(request->card, request->holder_id, since + WAITING_EXTENSION);
+        arbiter_turn_await(&request->arbiter_turn, &request->link);
+        activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
+        if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
+            return false;
+    }
+    return true;
+}
+
+/* The arbiter counts the turns of a card, so after a turn of another client the numbers have a gap. */
+static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
+    bool is_handover = request->arbiter_turn.number != request->arbiter_turn.last_returned + 1;
+    activity_count_turn(request->activity, is_handover);
+    container_turn_seize(request, waited);
+}
+
+struct turn_limits card_turn_take(struct turn_request *request) {
+    uint32_t previous = request->arbiter_turn.number;
+    uint64_t since = clock_now();
+    if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
+    if (card_turn_is_joint(request)) return turn_limits_joint(arbiter_turn_depth(&request->link));
+    struct turn_limits limits =
+        turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
+    limits.is_joint = request->arbiter_turn.is_joint;
+    limits.end_by = arbiter_turn_until(&request->link);
+    return limits;
+}
+
+void card_turn_resume(struct turn_request *request) {
+    if (arbiter_link_contention(&request->link) != CONTENTION_ARBITRATED) return;
+    uint32_t previous = request->arbiter_turn.number;
+    if (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        if (!request->arbiter_turn.is_next_requested) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+        return;
+    }
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, 0);
+    container_turn_extend(request, clock_now() + ARBITRATION_BUSY_GRACE_NS);
+}
+
+uint64_t card_turn_free_at(const struct turn_request *request) {
+    return arbiter_turn_free_at(&request->arbiter_turn, &request->link);
+}
+
+bool card_turn_is_at_hand(const struct turn_request *request) {
+    bool is_held = request->arbiter_turn.number && !card_turn_is_asked_to_yield(request);
+    return is_held || (!request->arbiter_turn.number && arbiter_link_turn(&request->link));
+}
+
+bool card_turn_is_held(const struct turn_request *request) { return request->arbiter_turn.number != 0; }
+
+bool card_turn_is_joint(const struct turn_request *request) {
+    return request->arbiter_turn.number && request->arbiter_turn.is_joint && request->share >= FULL_CORES;
+}
+
+bool card_turn_is_asked_to_yield(const struct turn_request *request) {
+    return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
+}
+
+void card_turn_ask_next(struct turn_request *request, uint64_t expected) {
+    bool may_ask =
+        arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && container_turn_covers(request, expected);
+    if (may_ask) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+}
+
+bool card_turn_await_next(struct turn_request *request, uint64_t ns) {
+    if (!request->arbiter_turn.is_next_requested && !arbiter_link_turn(&request->link)) return false;
+    arbiter_link_wait(&request->link, ns);
+    return arbiter_link_turn(&request->link) != 0;
+}
+
+void card_turn_note_drained(struct turn_request *request) {
+    arbiter_turn_note_drained(&request->arbiter_turn, &request->link);
+}

@@ -1,0 +1,59 @@
+#include "compute/link/linked_window.h"
+
+#include "common/clock.h"
+#include "compute/link/launch_batch.h"
+#include "container/container.h"
+#include "region/token_bucket.h"
+
+static const struct region_card *linked_card(const struct turn_request *request) {
+    return __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
+}
+
+bool linked_window_is_any(const struct turn_request *request) { return linked_card(request) != NULL; }
+
+void linked_window_note_linked(struct turn_request *request, bool is_linked) {
+    __atomic_store_n(&request->linked_card, is_linked ? request->card : NULL, __ATOMIC_RELAXED);
+}
+
+uint64_t linked_window_take(struct turn_request *request, struct linked_view *view, uint64_t now) {
+    uint32_t window;
+    linked_turn_read(view, request->card, now);
+    struct linked_card own = linked_turn_own(request->card, request->share, now);
+    uint64_t repay = linked_cards_wait(&own, view->others, view->count, &window);
+    uint64_t wait =
+        token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
+    request->is_in_window = wait == 0;
+    request->batches = 0;
+    if (wait == 0) linked_turn_open(request->card, window);
+    return wait;
+}
+
+bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_late) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    uint64_t now = clock_now();
+    if (!region || (!is_sure && !linked_turn_is_other_awaited(request->card, is_late, now))) return false;
+    return linked_turn_seize(request->card, request->holder_id, request->share, now);
+}
+
+static bool is_in_batch(const struct turn_request *request, uint64_t now) {
+    return launch_batch_goes_on(linked_turn_number(request->card), now);
+}
+
+enum linked_verdict linked_window_judge(const struct turn_request *request, uint64_t used, bool fits, uint64_t now) {
+    if (!request->is_in_window) return fits ? LINKED_FITS : LINKED_FULL;
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    return linked_turn_judge(request->card, use, fits, is_in_batch(request, now), now);
+}
+
+void linked_window_note_launch(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now) {
+    if (!linked_window_is_any(request)) return;
+    if (!is_in_batch(request, now)) request->batches++;
+    launch_batch_note(linked_turn_number(request->card), now);
+    struct linked_use use = {.ns = used, .batches = request->batches};
+    if (request->is_in_window) linked_turn_note_launch(request->card, use, verdict);
+}
+
+void linked_window_note_wait(const struct turn_request *request, bool is_begun) {
+    const struct region_card *card = linked_card(request);
+    if (card) linked_turn_note_awaited(card, is_begun);
+}
