@@ -1,21 +1,24 @@
-"""Jobs whose ranks wait for each other in collectives, on several cards: `parallel.c`, alone on its cards."""
+"""Jobs whose ranks wait for each other in collectives, on several cards: `parallel.c`, alone or beside others."""
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.compute.host_lateness import Lateness
-from benchmarks.compute.load import run_together
-from benchmarks.compute.node import BenchmarkNode, LaunchPlace, Native
-from benchmarks.compute.scenario import Failure, Goal, ScenarioFigure
+from benchmarks.compute.load import FeederLoad, FeederWork, of_alone_percent, run_together
+from benchmarks.compute.node import BenchmarkNode, Env, LaunchPlace, Native
+from benchmarks.compute.scenario import SHOWN, Failure, Figures, Goal, Scenario, ScenarioFigure
 from benchmarks.programs import build
 
 PART: Final = "jobs"
 TOLERANCE: Final = 0.05  # of both bounds
 NO_LIMIT: Final = 100  # percent
 SHARED_MEMORY: Final = Path("/dev/shm")
+TRAINER: Final = FeederLoad("work", 2_000)
+SECOND_SHARE: Final = 0.99  # of the times of a job's steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +139,57 @@ def steps_a_second(job: LinkedJob, cards: int, place: LaunchPlace, share: int | 
     finally:
         (SHARED_MEMORY / str(loads[0].group)).unlink(missing_ok=True)
     return float(first["steps"]) / seconds
+
+
+def beside_job(name: str, cards: int, share: int, policy: str, seconds: float) -> Scenario:
+    """Return the scenario of two jobs on the same cards, each with the share."""
+
+    def measured(place: LaunchPlace) -> Figures:
+        jobs = [(JOBS[name].loads(cards), place.container(share, policy)) for _ in range(2)]
+        answers = _run([(load, env) for loads, env in jobs for load in loads], seconds)
+        first, second = answers[0], answers[len(jobs[0][0])]
+        steps = [float(answer["steps"]) / seconds for answer in (first, second)]
+        slowest = max(_slowest_ms(answer["times_us"], seconds) for answer in (first, second))
+        return dict(zip(JOB_FIGURES, (*steps, sum(steps), slowest), strict=True))
+
+    return Scenario(PART, f"two of {name} on {cards} cards, {policy} {share} each", _shown(JOB_FIGURES), measured)
+
+
+def beside_trainers(name: str, cards: int, share: int, policy: str, seconds: float) -> Scenario:
+    """Return the scenario of a job beside a best-effort trainer on each of its cards."""
+
+    def measured(place: LaunchPlace) -> Figures:
+        env, others = place.container(share, policy), [place.container(None, "best-effort") for _ in range(cards)]
+        job = [(load, env) for load in JOBS[name].loads(cards)]
+        trainers = [(TRAINER, {**other, "CUDA_VISIBLE_DEVICES": str(card)}) for card, other in enumerate(others)]
+        answers = _run([*job, *trainers], seconds)
+        shares = [of_alone_percent(TRAINER, answer) for answer in answers[len(job) :]]
+        return dict(zip(TRAINER_FIGURES, (float(answers[0]["steps"]) / seconds, min(shares)), strict=True))
+
+    what = f"{name} on {cards} cards, {policy} {share}, beside a trainer on each"
+    return Scenario(PART, what, _shown(TRAINER_FIGURES), measured)
+
+
+JOB_FIGURES: Final = ("first: steps a second", "second: steps a second", "both: steps a second", "99 of 100 steps, ms")
+TRAINER_FIGURES: Final = ("steps a second", "slower trainer, of alone %")
+BESIDE: Final = {"job": beside_job, "trainers": beside_trainers}
+
+
+def _shown(figures: Sequence[str]) -> dict[str, Goal]:
+    return dict.fromkeys(figures, SHOWN)
+
+
+def _slowest_ms(times_us: Sequence[int], seconds: float) -> float:
+    """Return what 99 of 100 steps take at most; the whole time where there were no two."""
+    gaps = sorted(after - before for before, after in itertools.pairwise(times_us))
+    return gaps[int(SECOND_SHARE * (len(gaps) - 1))] / 1000 if gaps else 1000 * seconds
+
+
+def _run(loads: Sequence[tuple[FeederWork, Env]], seconds: float) -> list[dict[str, Any]]:
+    """Run all loads at the same time, and remove what the ranks of jobs share."""
+    try:
+        return run_together(loads, seconds)
+    finally:
+        for load, _ in loads:
+            if isinstance(load, ParallelLoad):
+                (SHARED_MEMORY / str(load.group)).unlink(missing_ok=True)
