@@ -89,7 +89,8 @@ async def keep_running(
         now = clock()
         ends = [*(at for at in ends if now - at < _PERIOD_S), now]
         if served_from is None or now - served_from < steady_s or len(ends) > MOST_ENDS:
-            log.error("the serving process %s, at its start or often; it is not started again here", _words(status))
+            if status is not None and status < 0:  # one that has ended by itself has said why, in the last line
+                log.error("the serving process %s at its start, or often, and is not started again", _words(status))
             return _exit_status(status)
         log.error("the serving process %s; it is started again, and the kubelet's calls wait", _words(status))
         within_s = return_s
