@@ -394,7 +394,7 @@ def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: GpuC
     (header, row, *_) = cluster.kubectl("get", "gpunodes").splitlines()
     assert header.split() == [
         "NAME",
-        "READY",
+        "REGISTERED",
         "HEALTHY",
         "CORDONED",
         *("FREE-MEMORY", "FREE-COMPUTE", "MODELS", "CONFLICTS", "AGE"),
