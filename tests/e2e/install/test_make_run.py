@@ -50,7 +50,7 @@ def test_lists_are_tables_with_our_columns(kubectl: Kubectl) -> None:
     assert head.split()[:4] == ["NAME", "READY", "STATUS", "RESTARTS"]
     assert row.split()[:3] == ["notebook-a", "1/1", "Running"]
     head = kubectl("get", "gpunodes").splitlines()[0]
-    assert head.split()[:6] == ["NAME", "READY", "HEALTHY", "CORDONED", "FREE-MEMORY", "FREE-COMPUTE"]
+    assert head.split()[:6] == ["NAME", "REGISTERED", "HEALTHY", "CORDONED", "FREE-MEMORY", "FREE-COMPUTE"]
     assert "node-3   Ready" in kubectl("get", "nodes")
 
 
