@@ -87,7 +87,7 @@ def _read(error: urllib.error.HTTPError) -> _Refusal:
         said = str(body.get("detail") or body.get("message") or "")
         errors = tuple(f"{problem['field']}: {problem['detail']}" for problem in body.get("errors") or ())
         return _Refusal(error.code, error.reason, said, errors, body.get("kind") == "Status")
-    except (ValueError, AttributeError, KeyError, TypeError, OSError):
+    except (ValueError, AttributeError, KeyError, TypeError, OSError, RecursionError):
         return _Refusal(error.code, error.reason)
 
 
