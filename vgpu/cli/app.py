@@ -17,7 +17,7 @@ from limiter.host import Host
 from vgpu.cli import completion, decimals, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view, versions
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.command_group import CommandGroup

@@ -10,7 +10,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
-from vgpu.placement.advice_trial import Advice
+from vgpu.placement.advice.trial import Advice
 from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
 from vgpu.placement.packed import Packed

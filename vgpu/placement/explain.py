@@ -20,8 +20,8 @@ from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
-from vgpu.placement import advice
-from vgpu.placement.advice_trial import Advice
+from vgpu.placement.advice import pod_advice
+from vgpu.placement.advice.trial import Advice
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
 
@@ -108,8 +108,8 @@ def explain(
     kept = {verdict.node: verdict.reason for verdict in verdicts if _is_overridden(verdict, overrides or {})}
     possible = [_without_kept(view.for_pod(host, rules), kept.get(view.name)) for view in seen]
     refused = [view for view in seen if rules.refusal(view.name, view.marks) is not None]
-    by_rules = advice.of_rules(request, refused, policy, host, rules)
-    helpful = (*by_rules, *advice.advise(request, possible, policy, pause))
+    by_rules = pod_advice.of_rules(request, refused, policy, host, rules)
+    helpful = (*by_rules, *pod_advice.advise(request, possible, policy, pause))
     return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, possible), helpful)
 
 
@@ -162,7 +162,7 @@ def _lack(state: CardState, request: PodRequest, asked: ContainerRequest) -> _La
     card = state.card
     selector = request.options.selector
     is_refused = selector.refusal(card) or selector.neighbour_refusal(card)
-    lasting = is_refused or not card.healthy or card.cordoned or not advice.allows(card, asked)
+    lasting = is_refused or not card.healthy or card.cordoned or not pod_advice.allows(card, asked)
     if lasting or asked.memory_mib > card.memory_mib:
         return None
     memory = card.memory_mib if asked.whole else asked.memory_mib

@@ -6,8 +6,8 @@ from typing import Final
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
-from vgpu.placement import advice
-from vgpu.placement.advice_trial import Advice
+from vgpu.placement.advice import pod_advice
+from vgpu.placement.advice.trial import Advice
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.snapshot import NodeView
@@ -47,6 +47,6 @@ def _of_pod(
 ) -> tuple[Advice, ...]:
     policy = defaults.gpu_policy_for(request.options)
     refused = [view for view in nodes if pod.rules.refusal(view.name, view.marks) is not None]
-    by_rules = advice.of_rules(request, refused, policy, pod.host, pod.rules)
+    by_rules = pod_advice.of_rules(request, refused, policy, pod.host, pod.rules)
     possible = [view.for_pod(pod.host, pod.rules) for view in nodes]
-    return (*by_rules, *advice.advise(request, possible, policy, pause))
+    return (*by_rules, *pod_advice.advise(request, possible, policy, pause))

@@ -24,7 +24,7 @@ from vgpu.cli.cluster import (
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import DocumentFormat, Format, document_text

@@ -11,8 +11,9 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.cluster import endpoint, options
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster import options
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
 from vgpu.cli.cluster.page_proxy import PageServer, Upstream
 from vgpu.cli.failure import EXIT_CODES, WRONG_USAGE, CommandFailed
 

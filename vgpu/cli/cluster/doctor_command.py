@@ -8,12 +8,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from vgpu.cli import outcome
-from vgpu.cli.cluster import describe, endpoint, options, other_pods, tables
+from vgpu.cli.cluster import describe, options, other_pods, tables
 from vgpu.cli.cluster.bundle import archive, collect
 from vgpu.cli.cluster.bundle.collect import BundleSources
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.cluster.output import Format, document_text, rows_text
-from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
 from vgpu.domain import printable

@@ -14,7 +14,7 @@ from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, 
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room, simulated_advice
-from vgpu.placement.advice_trial import Advice
+from vgpu.placement.advice.trial import Advice
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies

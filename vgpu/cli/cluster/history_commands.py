@@ -8,7 +8,7 @@ import typer
 
 from vgpu.cli import outcome
 from vgpu.cli.cluster import options, tables
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import EXIT_CODES, NOT_FOUND, CommandFailed

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.failure import NO_ANSWER, CommandFailed
 from vgpu.pacing.back_off import BackOff
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, ServerChoice
+from vgpu.cli.cluster.connection.endpoint import SERVER_ENV, TOKEN_ENV, ServerChoice
 from vgpu.cli.cluster.output import DocumentFormat, Format
 from vgpu.cli.option_classes import Command, with_parameters
 from vgpu.domain.asks.policy import PackingPolicy

@@ -9,11 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from vgpu.cli.cluster import endpoint, object_pages
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster import object_pages
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.cluster.object_pages import ListingApi
 from vgpu.cli.cluster.readmit import readmission
-from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain import names
 from vgpu.domain.asks import other_names, request

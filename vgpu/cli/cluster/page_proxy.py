@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from vgpu.adapters import listening
 from vgpu.adapters.listening import ListenAddress
-from vgpu.cli.cluster.refused_request import refused
-from vgpu.cli.cluster.rest import MAX_BODY, Answer, Rest
-from vgpu.cli.cluster.rest_endpoint import RestEndpoint
+from vgpu.cli.cluster.connection.refused_request import refused
+from vgpu.cli.cluster.connection.rest import MAX_BODY, Answer, Rest
+from vgpu.cli.cluster.connection.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import CommandFailed
 
 _ERROR: Final = 400

@@ -8,12 +8,13 @@ from typing import Any
 
 import typer
 
-from vgpu.cli.cluster import endpoint, tables, typed_names
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster import tables, typed_names
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
-from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, GROUPS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain import printable

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from limiter.host import Host
 from vgpu.cli.cluster import live, tables
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from limiter.host import Host
 from vgpu.cli import decimals, option_classes, outcome
-from vgpu.cli.cluster import endpoint, options, pod_diagnosis
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster import options, pod_diagnosis
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
-from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO
 from vgpu.cli.local import allocations
 from vgpu.cli.local.commands import State

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
-from vgpu.cli.cluster import describe, server_url, top_view
-from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
-from vgpu.cli.cluster.rest import Rest
-from vgpu.cli.cluster.rest_endpoint import RestEndpoint
+from vgpu.cli.cluster import describe, top_view
+from vgpu.cli.cluster.connection import server_url
+from vgpu.cli.cluster.connection.endpoint import ServerChoice, api_server, find
+from vgpu.cli.cluster.connection.rest import Rest
+from vgpu.cli.cluster.connection.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain import names
 

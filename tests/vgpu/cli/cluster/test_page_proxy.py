@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
+from vgpu.cli.cluster.connection.rest import MAX_BODY
+from vgpu.cli.cluster.connection.rest_endpoint import RestEndpoint
 from vgpu.cli.cluster.page_proxy import PageServer, Upstream
-from vgpu.cli.cluster.rest import MAX_BODY
-from vgpu.cli.cluster.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import NO_ANSWER
 
 SECRET = "0123456789abcdef"

@@ -13,7 +13,7 @@ from vgpu.cli.cluster import object_pages
 from vgpu.cli.cluster.bundle import archive, redaction, sources
 from vgpu.cli.cluster.bundle.archive import Archive
 from vgpu.cli.cluster.bundle.sources import Source
-from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.failure import NO_ANSWER, CommandFailed
 
 MAX_ITEMS: Final = 20_000  # of a list

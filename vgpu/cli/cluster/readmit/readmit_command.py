@@ -12,13 +12,14 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
-from vgpu.cli.cluster import endpoint, options, typed_names
-from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster import options, typed_names
+from vgpu.cli.cluster.connection import endpoint
+from vgpu.cli.cluster.connection.endpoint import ServerChoice
+from vgpu.cli.cluster.connection.rest import Rest
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmission, saved_manifests
 from vgpu.cli.cluster.readmit.pod_replacement import Pod
-from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, CommandFailed
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)

@@ -9,7 +9,7 @@ from vgpu.domain.asks import space
 from vgpu.domain.asks.policy import CardSelector, Labels, PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.identifiers import CardUuid
-from vgpu.placement.advice_trial import Advice, Pause, fitting
+from vgpu.placement.advice.trial import Advice, Pause, fitting
 from vgpu.placement.snapshot import NodeView
 
 MAX_MODELS: Final = 5  # that are named

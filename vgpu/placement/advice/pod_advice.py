@@ -16,8 +16,8 @@ from vgpu.domain.cards.device import Card, CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement import count_advice, selector_advice
-from vgpu.placement.advice_trial import MAX_TRIED, Advice, Pause, tried, with_container
+from vgpu.placement.advice import count_advice, selector_advice
+from vgpu.placement.advice.trial import MAX_TRIED, Advice, Pause, tried, with_container
 from vgpu.placement.snapshot import NodeView
 
 

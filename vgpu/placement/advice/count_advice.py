@@ -8,7 +8,7 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.share import Usage
-from vgpu.placement.advice_trial import MAX_TRIED, Advice, Pause, fitting, with_container
+from vgpu.placement.advice.trial import MAX_TRIED, Advice, Pause, fitting, with_container
 from vgpu.placement.snapshot import NodeView
 
 MAX_CARDS: Final = 16  # over which the advice is to spread a container

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from vgpu.cli.cluster.rest_endpoint import RestEndpoint
+from vgpu.cli.cluster.connection.rest_endpoint import RestEndpoint
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import vgpu
-from vgpu.cli.cluster import server_url, staleness
-from vgpu.cli.cluster.refused_request import refused, unanswered
-from vgpu.cli.cluster.rest_endpoint import PREFIX, RestEndpoint
+from vgpu.cli.cluster import staleness
+from vgpu.cli.cluster.connection import server_url
+from vgpu.cli.cluster.connection.refused_request import refused, unanswered
+from vgpu.cli.cluster.connection.rest_endpoint import PREFIX, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, CommandFailed
 
 TIMEOUT_S: Final = 30.0

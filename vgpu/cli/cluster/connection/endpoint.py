@@ -16,9 +16,9 @@ from typing import Final
 from vgpu.adapters import kubeconfig, listening
 from vgpu.adapters.kubeconfig import Credentials, Kubeconfig, KubeconfigError, UnreadableCredentials
 from vgpu.adapters.listening import ListenAddress
-from vgpu.cli.cluster import credentials, server_url
-from vgpu.cli.cluster.rest import Rest
-from vgpu.cli.cluster.rest_endpoint import PREFIX, RestEndpoint
+from vgpu.cli.cluster.connection import credentials, server_url
+from vgpu.cli.cluster.connection.rest import Rest
+from vgpu.cli.cluster.connection.rest_endpoint import PREFIX, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
 
