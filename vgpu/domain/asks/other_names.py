@@ -46,7 +46,7 @@ def misspelt(pod: Json) -> Iterator[Problem]:
 
 
 def not_known(resource: str) -> str:
-    """Return why a resource is given out by nobody, and what to write: words about it."""
+    """Return why no device plugin gives out a resource, and what to write: words about it."""
     return f"is not known to vgpushare; {_instead(resource)}"
 
 

@@ -33,7 +33,7 @@ bool card_turn_is_asked_to_yield(const struct turn_request *request);
  * the token bucket: then the process has to wait for tokens first. Takes LOCK_ARBITER_LINK. */
 void card_turn_ask_next(struct turn_request *request, uint64_t expected);
 
-/* Waits for at most `ns` for a turn that card_turn_ask_next asked for; whether it is there. */
+/* Waits for at most `ns` for a turn that card_turn_ask_next asked for; returns whether it has come. */
 bool card_turn_await_next(struct turn_request *request, uint64_t ns);
 
 /* The work of the turn that was given back last has drained: tells the arbiter if that is earlier than announced. Takes

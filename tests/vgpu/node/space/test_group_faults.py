@@ -128,7 +128,7 @@ def test_a_client_that_aborts_or_is_killed_in_its_work_harms_nobody(groups: TwoG
 
 
 def test_a_stopped_client_harms_nobody_and_its_server_ends_with_the_last_member(groups: TwoGroups) -> None:
-    """A container that is gone may leave a process that never exits; its server does not wait for it."""
+    """A container that has ended may leave a process that never exits; its server does not wait for that process."""
     groups.hit.process.send_signal(signal.SIGSTOP)
     with served_in_time(groups):
         assert works(groups.neighbour) == 0
