@@ -494,14 +494,14 @@ async def test_a_gang_that_waits_for_its_members_says_how_many_there_are(page: P
 
 
 async def test_the_schedulers_own_words_stand_beside_a_pod_that_would_fit(page: Page, run: Run) -> None:
-    """No object tells about volumes, so only kube-scheduler's words do."""
-    words = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
-    assert run.create("elsewhere", spec={"schedulerName": "strict"}, gpu_mem=1024).status_code == 201
-    run.refuse("elsewhere", words)
+    """What a node has of other resources is not compared here, so only kube-scheduler's words tell."""
+    limits = {"vgpu.io/gpu-mem": 1024, "example.com/licence": 1}
+    container = {"name": "main", "image": "x", "resources": {"limits": limits}}
+    assert run.create("elsewhere", spec={"containers": [container]}).status_code == 201
     await page.goto(f"{run.admin}/#/waiting")
-    await expect(page.get_by_role("row", name="default/elsewhere")).to_contain_text("persistent volumes")
+    await expect(page.get_by_role("row", name="default/elsewhere")).to_contain_text("Insufficient example.com/licence")
     await page.get_by_role("link", name="default/elsewhere").click()
-    await expect(page.get_by_text("persistent volumes").first).to_be_visible()
+    await expect(page.get_by_text("Insufficient example.com/licence").first).to_be_visible()
 
 
 async def test_usage_has_a_chart_by_day_its_currency_and_prints(page: Page, run: Run) -> None:

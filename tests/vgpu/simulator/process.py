@@ -51,13 +51,6 @@ class Run:
             self._created.append(name)
         return answer
 
-    def refuse(self, name: str, words: str) -> None:
-        """Say of a pod what kube-scheduler would say that finds no node for it."""
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
-        patch = json.dumps({"status": {"conditions": [condition]}})
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self.http.patch(f"{PODS}/{name}/status", content=patch, headers=headers).raise_for_status()
-
     def delete_created(self) -> None:
         for name in self._created:
             self.http.delete(f"{PODS}/{name}").raise_for_status()
