@@ -110,6 +110,14 @@ async def test_words_about_cards_are_not_quoted(admin: Admin) -> None:
     assert found["message"] == "needs 1 GiB on 1 card; a node has room now, and the scheduler tries again soon"
 
 
+async def test_an_amount_that_nothing_here_compares_is_quoted(admin: Admin) -> None:
+    name = await create(admin, said="0/3 nodes are available: 3 Insufficient rdma/hca.")
+    found = await explained(admin, name)
+    assert (found["fits"], reasons_of(found)) == (False, [("SchedulerRefused", 3)])
+    compared = await create(admin, said="0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient vgpu.io/slice.")
+    assert (await explained(admin, compared))["message"].endswith("the scheduler tries again soon")
+
+
 async def test_a_gated_pod_waits_for_its_gates(admin: Admin) -> None:
     name = await create(admin, spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]})
     found = await explained(admin, name)

@@ -1,6 +1,5 @@
 """The simulator as a process, with the addresses that it prints."""
 
-import json
 import re
 import subprocess
 import sys

@@ -3,13 +3,15 @@
     0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 CardInUse: whole cards are asked for and none is
     empty. preemption: 0/4 nodes are available: ...
 
-A part is known where the objects of nodes, pods and cards give the same answer: taints, labels, amounts, and the
-reasons that the extender gave. The others are about what nothing here looks at: volumes, ports, affinity to pods.
+A part is known where the objects of nodes, pods and cards give the same answer: taints, labels, amounts of processors,
+memory and our resources, and the reasons that the extender gave. The others are about what nothing here looks at:
+volumes, ports, affinity to pods, other resources (`Insufficient rdma/hca`).
 """
 
 import re
 from typing import Final
 
+from vgpu.domain import names
 from vgpu.domain.cards.reasons import Reason
 
 MAX_LENGTH: Final = 1_024
@@ -17,7 +19,9 @@ _HEAD: Final = re.compile(r"^\d+/\d+ nodes are available: ")
 _PREEMPTION: Final = re.compile(r"\.?\s*(?:no new claims to deallocate,\s*)?[Pp]reemption: .*$", re.DOTALL)
 _BETWEEN: Final = re.compile(r", (?=\d+ )")  # a reason may hold a comma
 _COUNT: Final = re.compile(r"^\d+ ")
-_AMOUNTS: Final = (*(f"{reason}: " for reason in Reason), "Insufficient ")
+_REASONS: Final = tuple(f"{reason}: " for reason in Reason)
+_COMPARED: Final = (*names.USER_RESOURCES, *names.KUBELET_RESOURCES, "cpu", "memory")
+_AMOUNTS: Final = frozenset(f"Insufficient {name}" for name in _COMPARED)
 _RULES: Final = re.compile(
     r"node\(s\) had (?:\w+ )*taint|node\(s\) didn't match (?:Pod's|pod's|the requested) node "
     r"|node\(s\) were unschedul"
@@ -45,4 +49,4 @@ def unknown(message: str, *, rules_known: bool = True) -> list[str]:
 
 
 def _is_known(part: str, rules_known: bool) -> bool:
-    return part.startswith(_AMOUNTS) or (rules_known and _RULES.match(part) is not None)
+    return part.startswith(_REASONS) or part in _AMOUNTS or (rules_known and _RULES.match(part) is not None)
