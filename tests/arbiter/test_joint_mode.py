@@ -156,6 +156,20 @@ def test_a_trial_is_broken_off_as_soon_as_a_tenant_is_slower_and_the_next_one_is
     assert pauses[1] >= 2 * 20 * SECOND
 
 
+def test_a_trial_in_which_a_tenant_is_slower_late_is_broken_off_and_repeated_soon(pure: ctypes.CDLL) -> None:
+    """Of requests at random moments some wait for others by chance."""
+    card = Card(pure)
+    while not card.is_on:
+        card.step()
+    card.run(0.24)
+    card.is_slower = True
+    card.run(0.04)
+    assert not card.is_on
+    card.is_slower = False
+    card.run(1.3)
+    assert card.mode.phase == HELD
+
+
 @pytest.mark.parametrize(("joint", "trials"), [(0.9, 2), (0.92, 6)])
 def test_after_a_trial_in_which_the_card_did_less_the_next_one_is_far(
     pure: ctypes.CDLL, joint: float, trials: int

@@ -7,7 +7,9 @@
 #define TRIAL_MAX    (2000 * NS_PER_MS) /* until all have waited for something */
 #define HELD_WINDOW  (1000 * NS_PER_MS)
 
-/* What was launched before a trial began has run after this: what kernels take of the card is measured from then on. */
+/* What was launched before a trial began has run after this: what kernels take of the card is measured from then on. A
+ * tenant that is found slower within this time, or within as much of the measurement, waits for a tenth of the time
+ * more than apart. Of requests at random moments so few come in it that chance rarely does that. */
 #define DRAIN (80 * NS_PER_MS)
 
 /* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
@@ -71,7 +73,7 @@ static enum joint_change give_up(struct joint_mode *mode, uint64_t now) {
     return end(mode, now);
 }
 
-/* A tenant was slower, or the card did less. */
+/* A tenant was much slower, or the card did less. */
 static enum joint_change give_up_for_long(struct joint_mode *mode, uint64_t now) {
     mode->pause = max_u64(mode->pause, HARMFUL_PAUSE_MIN / 2);
     mode->is_harmful = true;
@@ -128,7 +130,8 @@ static bool is_loss(const struct joint_mode *mode, uint32_t used) {
 
 static enum joint_change step_tried(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
     uint64_t passed = now - mode->measured_since;
-    if (figures->is_any_slower && passed < JOINT_TRIAL) return give_up_for_long(mode, now);
+    if (figures->is_any_slower && passed <= DRAIN) return give_up_for_long(mode, now);
+    if (figures->is_any_slower && passed < JOINT_TRIAL) return give_up(mode, now);
     if (passed < (figures->is_any_unseen ? TRIAL_MAX : JOINT_TRIAL)) return JOINT_GOES_ON;
     mode->is_harmful = false;
     mode->joint_permille = permille(figures->used_ns, passed);

@@ -33,7 +33,7 @@ struct joint_mode {
     uint32_t joint_permille; /* likewise when turns were held jointly and that was found better */
     bool is_saturated;       /* when turns were last apart, a tenant waited for half of the time or more */
     bool is_first;   /* programs load kernels in their first requests, so the present measurement says nothing */
-    bool is_harmful; /* in the last trial a tenant was slower, or the card did less */
+    bool is_harmful; /* in the last trial a tenant was much slower, or the card did less */
     bool is_worse;   /* in the last measurement of turns that are held jointly, a tenant was worse off than apart */
 };
 
