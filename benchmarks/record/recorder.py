@@ -68,7 +68,10 @@ class ResultRecorder:
 
 
 def write(path: Path, found: Result) -> None:
-    """Replace a file by a result, in one step."""
+    """Replace a file by a result, in one step; a device such as /dev/null is written to."""
+    if path.exists() and not path.is_file():
+        path.write_text(result.encode(found), encoding="utf-8")
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".new{os.getpid()}")
     fresh.write_text(result.encode(found), encoding="utf-8")

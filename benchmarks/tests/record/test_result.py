@@ -1,6 +1,7 @@
 """The format of results: what is written is read again, and anything else gives an error that names the field."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ VERSION_1 = """{"version": 1, "script": "limiter_compute", "arguments": ["tenant
 {"limiter/src": "0123456789abcdef"}, "rows": [{"id": "tenants.30-and-60.1-fixed-30", "value": 29.5, "unit": "%",
 "native": 44.9, "worst": 28.6, "rounds": [29.5, 28.6, 30], "goal": "30 within 1.5", "fault": "",
 "details": {"seconds": 9}}]}"""
+
+
+def test_a_result_that_is_written_to_a_device_does_not_replace_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    recorder.write(tmp_path / "pipe", made_up.run(made_up.cost(1.5)))
+    assert (tmp_path / "pipe").is_fifo()
+    assert result.decode(os.read(reader, 1 << 16).decode()) == made_up.run(made_up.cost(1.5))
+    os.close(reader)
 
 
 def test_a_written_result_is_read_again() -> None:

@@ -1,6 +1,7 @@
 """`vgpu doctor --bundle`: what is in the archive, what is not, and what is said where something cannot be had."""
 
 import json
+import os
 import stat
 import tarfile
 from pathlib import Path
@@ -112,6 +113,15 @@ def test_a_place_that_cannot_be_written(cluster: Path, tmp_path: Path, place: st
     code, output = run("doctor", "--kubeconfig", str(cluster), "--bundle", str(tmp_path / place))
     assert code == 6
     assert f"{tmp_path / place}: N" in output  # No such file or directory, Not a directory
+
+
+def test_what_is_no_file_is_not_replaced_by_an_archive(cluster: Path, tmp_path: Path) -> None:
+    """For root an archive could be moved to the place of /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    code, output = run("doctor", "--kubeconfig", str(cluster), "--bundle", str(tmp_path / "pipe"))
+    assert code == 6
+    assert f"{tmp_path / 'pipe'}: is not a regular file" in output
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_an_archive_is_not_longer_than_its_bound(

@@ -53,8 +53,11 @@ def _name(at: datetime) -> str:
 def written(path: Path, at: datetime) -> Iterator[Archive]:
     """Write an archive beside its place, and put it there when the statement's body has ended without an error.
 
-    Raises CommandFailed where it cannot be written.
+    Raises CommandFailed where it cannot be written, and where something else than a file is there: a device such as
+    /dev/null would be replaced.
     """
+    if path.exists() and not path.is_file():
+        raise CommandFailed(f"{path}: is not a regular file", OUTPUT_FAILED)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.unlink(missing_ok=True)
