@@ -35,10 +35,6 @@ struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t numb
     return drop_reference(&former);
 }
 
-struct physical_memory bindings_remove(uint64_t owner, uint64_t part) {
-    return bindings_put(owner, part, 0, REFERENCE_OTHER);
-}
-
 static uint64_t memory_of(uint64_t owner, uint64_t part) {
     HOLD_LOCK(LOCK_BINDINGS);
     return hash_table_find(&bindings, key_of(owner, part)).value;
