@@ -113,9 +113,9 @@ class PluginParts:
         self.files.prepare(new.id)
         return new
 
-    def set_holder(self, pod: BoundPod, ids: frozenset[str], name: str = "main") -> None:
+    def set_holder(self, pod: BoundPod, ids: frozenset[str]) -> None:
         """Let pod-resources list a pod's container as the holder of these IDs."""
-        self.kubelet.held[pod.key] = {ContainerName(name): {names.SLICE: ids}}
+        self.kubelet.held[pod.key] = {ContainerName("main"): {names.SLICE: ids}}
 
     def enforced_limits(self, allocated: Allocation) -> list[tuple[str, int]]:
         """Card and cores of each entry in an allocation's limits file."""
