@@ -57,16 +57,16 @@ export function states(card) {
 function showAction(actions, card, load) {
   const wanted = card.cordoned ? "uncordon" : "cordon";
   const kept = actions.querySelector("button")?.textContent;
-  const text = card.cordoned ? "Take new containers again" : "Close for new containers";
+  const text = card.cordoned ? "Uncordon" : "Cordon";
   if (card.countsOn || kept === text) return;
   const run = async () => {
     actions.dataset.busy = "1";
-    actions.replaceChildren(element("span", { role: "status" }, card.cordoned ? "Opening…" : "Closing…"));
+    actions.replaceChildren(element("span", { role: "status" }, card.cordoned ? "Uncordoning…" : "Cordoning…"));
     try {
       await api.post(`gpus/${encodeURIComponent(card.uuid)}/${wanted}`);
       delete actions.dataset.busy;
       showAction(actions, { ...card, cordoned: !card.cordoned }, load);
-      actions.append(element("span", { role: "status" }, card.cordoned ? "New containers may come." : "Closed. Running containers stay."));
+      actions.append(element("span", { role: "status" }, card.cordoned ? "The card takes new containers again." : "The card takes no new containers. Running ones stay."));
       actions.querySelector("button").focus();
     } catch (problem) {
       actions.replaceChildren(element("span", { class: "error", role: "alert" }, problem.message));
@@ -84,8 +84,8 @@ function showAction(actions, card, load) {
       showAction(actions, card, load);
       actions.querySelector("button").focus();
     };
-    const yes = element("button", { click: run }, "Close it");
-    actions.replaceChildren(element("span", {}, "Close this card for new containers? Running ones stay."), yes, element("button", { click: back }, "Leave it open"));
+    const yes = element("button", { click: run }, "Cordon it");
+    actions.replaceChildren(element("span", {}, "Cordon this card? It takes no new containers; running ones stay."), yes, element("button", { click: back }, "Cancel"));
     yes.focus();
   };
   actions.replaceChildren(element("button", { click: ask }, text));
@@ -99,7 +99,7 @@ function containers(card) {
   const cores = card.pods.flatMap((held) => split(held.cores, held.usedCores ?? 0));
   return [
     element("div", { class: "stacks" },
-      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} given${known(card.usedMiB, memory, "in use")}`),
+      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} allocated${known(card.usedMiB, memory, "in use")}`),
       stack("Time", cores, 100, `${percent(card.heldWhole ? 100 : card.allocatedCores)} guaranteed${known(card.usedCores, percent, "used")}`),
       element("p", { class: "keys" }, key("usedpart", "guaranteed and used"), key("given", "guaranteed and idle"), key("over", "used beyond the guarantee"), key("free", "free"))),
     card.pods.length ? element("ul", { class: "held" }, card.pods.map((held) => element("li", {},

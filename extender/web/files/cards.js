@@ -1,4 +1,4 @@
-// The cards: how much of each is given away and used, and which containers have it.
+// The cards: how much of each is allocated and used, and which containers have it.
 
 import * as address from "./address.js";
 import * as api from "./api.js";
@@ -19,11 +19,11 @@ const STATES = {
   free: ["with room", (card) => card.healthy && !closedBecause(card) && !card.heldWhole && card.allocatedMiB < card.memoryMiB],
   used: ["in use", (card) => card.podCount > 0],
   closed: ["closed", (card) => Boolean(closedBecause(card))],
-  unhealthy: ["ill", (card) => !card.healthy],
+  unhealthy: ["unhealthy", (card) => !card.healthy],
   cordoned: ["cordoned", (card) => card.cordoned],
 };
 const DEFAULTS = { as: "map", by: "node", show: "all", node: "", model: "", namespace: "" };
-const NONE = "No card is like this. A node appears here when its device plugin has reported its cards.";
+const NONE = "No card matches. A node appears here when its device plugin has reported its cards.";
 const DRAWN = new Set(MAP_FIELDS.split(","));
 
 let opened = ""; // the card that was looked at last: it has the focus when one comes back
@@ -51,8 +51,8 @@ export function open(root) {
   const numbers = element("div");
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const count = element("p", { class: "empty", role: "status" });
-  const keys = element("p", { class: "keys" }, "Left: memory given. Right: time given. ",
-    element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key ill" }), " ill"));
+  const keys = element("p", { class: "keys" }, "Left: memory allocated. Right: time guaranteed. ",
+    element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key unhealthy" }), " unhealthy"));
   const map = new CardMap((uuid) => {
     opened = uuid;
     location.hash = `#/cards/${encodeURIComponent(uuid)}`;
@@ -203,7 +203,7 @@ function states(card) {
     card.staleSince ? badge(`last heard of at ${clock(card.staleSince)}`, "bad") : "",
     card.cordoned ? badge("cordoned", "warning") : "",
     card.nodeReason ? badge(card.nodeReason, "warning") : "",
-    card.heldWhole ? badge("whole", "plain") : "",
+    card.heldWhole ? badge("held whole", "plain") : "",
   ];
 }
 
@@ -218,8 +218,8 @@ function memoryBar(card) {
 
 function timeBar(card) {
   const used = card.usedCores === null ? "" : `, ${percent(card.usedCores)} used`;
-  const given = card.heldWhole ? 100 : card.allocatedCores;
-  return [bar([[given, "given"]], 100, card.usedCores), element("small", {}, `${percent(given)} guaranteed${used}`)];
+  const guaranteed = card.heldWhole ? 100 : card.allocatedCores;
+  return [bar([[guaranteed, "given"]], 100, card.usedCores), element("small", {}, `${percent(guaranteed)} guaranteed${used}`)];
 }
 
 function containers(card) {

@@ -34,7 +34,7 @@ export function open(root, _, again) {
     const page = await api.get("history", { ...kept, limit });
     show(list,
       page.storedSince ? element("p", { class: "empty" }, beginning(page).trim()) : "",
-      table(COLUMNS, ordered(page.items).map(row), "Nothing like this happened in this time. Choose a longer time, or any event."),
+      table(COLUMNS, ordered(page.items).map(row), "No event matches. Choose a longer time, or any event."),
       moreButton(page, limit, (rows) => {
         limit = rows;
         again();

@@ -36,7 +36,7 @@ export function open(root, _, again) {
   async function load() {
     const page = await api.get("pods", { ...kept, sort: "namespace,name", limit });
     show(list,
-      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this. A pod asks for one by limits such as vgpu.io/gpu-mem."),
+      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU matches. A pod asks for one by limits such as vgpu.io/gpu-mem."),
       moreButton(page, limit, (rows) => {
         limit = rows;
         again();
