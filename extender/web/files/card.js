@@ -13,7 +13,7 @@ const CHARTS_MS = 60000; // nodes report about once a minute
 
 export const title = () => "Card";
 
-export function open(root, [uuid], again) {
+export function open(root, [uuid], reload) {
   const heading = element("h1", {}, "Card");
   const facts = element("p", { class: "facts" });
   const actions = element("p", { class: "controls" });
@@ -22,7 +22,7 @@ export function open(root, [uuid], again) {
   let chartsAt = 0;
   const [timeHeading, time] = chosenTime(() => {
     chartsAt = 0;
-    again();
+    reload();
   });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,
@@ -32,7 +32,7 @@ export function open(root, [uuid], again) {
   async function load() {
     const card = await api.get(`gpus/${encodeURIComponent(uuid)}`);
     heading.textContent = `${card.node}, card ${card.index}`;
-    facts.replaceChildren(`${card.model}, ${memory(card.memoryMiB)}. `, element("code", {}, card.uuid), " ", ...states(card));
+    facts.replaceChildren(`${card.model}, ${memory(card.memoryMiB)}. `, element("code", {}, card.uuid), " ", ...stateBadges(card));
     if (!actions.dataset.busy) showAction(actions, card, load);
     list.replaceChildren(...containers(card));
     if (Date.now() - chartsAt > CHARTS_MS) {
@@ -43,7 +43,8 @@ export function open(root, [uuid], again) {
   return load;
 }
 
-export function states(card) {
+/** Return badges: healthy or why not, why it is closed, held whole, and since when its node is silent. */
+export function stateBadges(card) {
   const closed = closedBecause(card);
   return [
     card.healthy ? badge("healthy", "good") : badge(card.reason || "unhealthy", "bad"), " ",
@@ -56,9 +57,9 @@ export function states(card) {
 /** Cordon asks once, says what happens, and can be undone. */
 function showAction(actions, card, load) {
   const wanted = card.cordoned ? "uncordon" : "cordon";
-  const kept = actions.querySelector("button")?.textContent;
+  const shownText = actions.querySelector("button")?.textContent;
   const text = card.cordoned ? "Uncordon" : "Cordon";
-  if (card.countsOn || kept === text) return;
+  if (card.countsOn || shownText === text) return;
   const run = async () => {
     actions.dataset.busy = "1";
     actions.replaceChildren(element("span", { role: "status" }, card.cordoned ? "Uncordoning…" : "Cordoning…"));
