@@ -113,7 +113,17 @@ def build(
     )
     arbiter, marks = _turns(settings, files, clocks)
     faults = GroupFaults(settings.state_dir, clocks.wall, node.proven, node.pods.all)
-    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat, servers, faults)
+    reported = ReportedParts(
+        node=node,
+        health=card_health,
+        watching=watching,
+        refusals=reporter,
+        arbiter=arbiter,
+        endpoints=endpoints,
+        heartbeat=heartbeat,
+        servers=servers,
+        faults=faults,
+    )
     sampling = reporting.usage_sampler(surroundings, reported)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
     used = UsageReporter(sampling.usage, settings.usage_period, read_cards=sampling.card_usage)

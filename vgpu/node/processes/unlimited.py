@@ -57,7 +57,17 @@ class ProcessGroup:
         """Return a finding about one of the processes, with its key."""
         uid, command = self.pod.kubelet_uid, use.process.command if use.process else ""
         key = (kind, self.gpu, f"{uid}/{self.container}")
-        return key, ProcessFinding(kind, self.gpu, use.pid, command, self.pod, uid, self.container, detail, is_certain)
+        return key, ProcessFinding(
+            kind=kind,
+            gpu=self.gpu,
+            pid=use.pid,
+            command=command,
+            pod=self.pod,
+            pod_uid=uid,
+            container=self.container,
+            detail=detail,
+            is_certain=is_certain,
+        )
 
     @property
     def memory_bytes(self) -> int:

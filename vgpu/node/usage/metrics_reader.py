@@ -72,29 +72,29 @@ class MetricsReader:
             for part in self._containers(allocation, accounts[allocation.id], known)
         ]
         return NodeReading(
-            self._node,
-            self._version,
-            tuple(self._card(gpu, known, readings.get(gpu.card.uuid)) for gpu in known.cards.gpus),
-            tuple(parts),
-            known.findings,
-            known.arbiter_runs,
-            known.is_registered,
-            sum(bool(account.problem) for account in accounts.values()),
-            known.refusals,
-            _group_faults(known, parts),
+            node=self._node,
+            version=self._version,
+            cards=tuple(self._card(gpu, known, readings.get(gpu.card.uuid)) for gpu in known.cards.gpus),
+            containers=tuple(parts),
+            findings=known.findings,
+            arbiter_runs=known.arbiter_runs,
+            is_registered=known.is_registered,
+            unread_regions=sum(bool(account.problem) for account in accounts.values()),
+            refusals=known.refusals,
+            group_faults=_group_faults(known, parts),
         )
 
     def _card(self, gpu: Gpu, known: SourcesSnapshot, reading: Reading | None) -> CardReading:
         uuid, cards = gpu.card.uuid, known.cards
         return CardReading(
-            gpu,
-            cards.faults.get(uuid, ""),
-            reading,
-            gpu.card.slices(known.slice_mib) if uuid in cards.held.cards else cards.held.slices_of(uuid),
-            uuid in cards.held.cards,
-            self._sampler.time.card.get(uuid, 0.0),
-            self._sampler.time.others.get(uuid, 0.0),
-            known.xids.get(uuid, {}),
+            gpu=gpu,
+            fault=cards.faults.get(uuid, ""),
+            reading=reading,
+            held_slices=gpu.card.slices(known.slice_mib) if uuid in cards.held.cards else cards.held.slices_of(uuid),
+            held_whole=uuid in cards.held.cards,
+            busy_s=self._sampler.time.card.get(uuid, 0.0),
+            others_s=self._sampler.time.others.get(uuid, 0.0),
+            xids=known.xids.get(uuid, {}),
         )
 
     def _containers(
@@ -118,16 +118,16 @@ class MetricsReader:
         key = (holder.uid, holder.container, gpu)
         group = self._living(groups.get(key))
         return ContainerState(
-            holder,
-            gpu,
-            granted.memory_bytes if granted else None,
-            granted.cores if granted else None,
-            used.get(gpu),
-            len(group.uses) if group else 0,
-            group.memory_bytes if group else 0,
-            self._sampler.time.containers.get(key, 0.0),
-            self._sampler.time.sampled.get(key, 0.0),
-            self._sampler.idle.ms.get(key),
+            holder=holder,
+            gpu=gpu,
+            limit_bytes=granted.memory_bytes if granted else None,
+            cores=granted.cores if granted else None,
+            use=used.get(gpu),
+            processes=len(group.uses) if group else 0,
+            nvml_bytes=group.memory_bytes if group else 0,
+            gpu_s=self._sampler.time.containers.get(key, 0.0),
+            sampled_s=self._sampler.time.sampled.get(key, 0.0),
+            idle_ms=self._sampler.idle.ms.get(key),
             endless_kernel_s=self._sampler.kernels.endless_s.get(key),
         )
 

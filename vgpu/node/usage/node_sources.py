@@ -81,20 +81,22 @@ def snapshot(sources: NodeSources) -> SourcesSnapshot:
     """Return what the sources say now. Call it in the event loop."""
     allocations = sources.allocations()
     return SourcesSnapshot(
-        sources.cards(),
-        {(holder.uid, holder.container): allocation for allocation in allocations if (holder := allocation.holder)},
-        running.running(allocations, {pod.uid: pod for pod in sources.pods()}),
-        {(group.pod.uid, group.container, group.gpu): group for group in sources.groups()},
-        uninvited.by_kubelet_uid(sources.pods()),
-        _counts(sources.findings()),
-        {gpu: dict(counts) for gpu, counts in sources.xids().items()},
-        sources.arbiter_runs(),
-        sources.is_registered(),
-        sources.refusals(),
-        sources.slice_mib,
-        sources.outside_spaces(),
-        sources.group_faults(),
-        {pod.uid: pod.space.group for pod in sources.pods() if pod.space is not None},
+        cards=sources.cards(),
+        held={
+            (holder.uid, holder.container): allocation for allocation in allocations if (holder := allocation.holder)
+        },
+        running=running.running(allocations, {pod.uid: pod for pod in sources.pods()}),
+        groups={(group.pod.uid, group.container, group.gpu): group for group in sources.groups()},
+        pods=uninvited.by_kubelet_uid(sources.pods()),
+        findings=_counts(sources.findings()),
+        xids={gpu: dict(counts) for gpu, counts in sources.xids().items()},
+        arbiter_runs=sources.arbiter_runs(),
+        is_registered=sources.is_registered(),
+        refusals=sources.refusals(),
+        slice_mib=sources.slice_mib,
+        outside_spaces=sources.outside_spaces(),
+        group_faults=sources.group_faults(),
+        space_groups={pod.uid: pod.space.group for pod in sources.pods() if pod.space is not None},
     )
 
 
