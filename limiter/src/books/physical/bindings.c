@@ -26,7 +26,9 @@ static struct hash_table_entry replace(uint64_t owner, uint64_t part, uint64_t n
     uint64_t key = key_of(owner, part);
     HOLD_LOCK(LOCK_BINDINGS);
     struct hash_table_entry former = hash_table_take(&bindings, key);
-    if (number != 0) hash_table_put(&bindings, (struct hash_table_entry){key, owner, number, 0, (int)kind});
+    if (number != 0)
+        hash_table_put(&bindings,
+                       (struct hash_table_entry){.key = key, .bytes = owner, .value = number, .card = (int)kind});
     return former;
 }
 
