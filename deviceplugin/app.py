@@ -40,8 +40,7 @@ from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.cards.watermarks import Watermarks
-from vgpu.node.containers import node_api
-from vgpu.node.containers import pods as bound
+from vgpu.node.containers import bound_pod, node_api
 from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
@@ -194,7 +193,7 @@ def _watch_of_pods(
     settings: PluginSettings, client: KubernetesClient, pods: NodePods, clocks: PluginClocks
 ) -> Reflector:
     params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
-    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
+    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound_pod.decode)
 
 
 def _node_driver(settings: PluginSettings, surroundings: PluginSurroundings) -> NodeDriver | None:

@@ -22,9 +22,10 @@ from vgpu.domain.formats import limits
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.bound_pod import BoundPod, PodKey
 from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
-from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.space.membership import GroupMembership

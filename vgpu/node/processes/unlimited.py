@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from vgpu.adapters.procfs import FileId
 from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.domain.quantity import MIB
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 

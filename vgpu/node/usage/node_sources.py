@@ -8,7 +8,7 @@ from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers import running
 from vgpu.node.containers.allocations import Allocation
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.running import ContainerKey
 from vgpu.node.processes import uninvited
 from vgpu.node.processes.findings import ProcessFinding
