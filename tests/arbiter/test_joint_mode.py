@@ -26,6 +26,7 @@ class Mode(ctypes.Structure):
         ("joint_permille", ctypes.c_uint32),
         ("is_saturated", ctypes.c_bool),
         ("is_first", ctypes.c_bool),
+        ("is_harmful", ctypes.c_bool),
         ("is_worse", ctypes.c_bool),
     )
 
@@ -142,7 +143,60 @@ def test_a_tenant_that_is_served_more_slowly_is_a_reason_against(pure: ctypes.CD
     card = Card(pure, apart=0.5, joint=0.9, contested=contested, is_slower=True)
     card.run(60)
     assert card.mode.phase == APART
-    assert card.joint_ns < 0.1 * 60 * SECOND
+    assert card.joint_ns < 0.01 * 60 * SECOND
+
+
+def test_a_trial_is_broken_off_as_soon_as_a_tenant_is_slower_and_the_next_one_is_far(pure: ctypes.CDLL) -> None:
+    card = Card(pure, is_slower=True)
+    card.run(100)
+    assert all(end - begin <= STEP for begin, end in zip(card.begins, card.ends, strict=True))
+    pauses = [begin - end for end, begin in zip(card.ends, card.begins[1:], strict=False)]
+    assert len(pauses) == 2
+    assert 20 * SECOND <= pauses[0] <= 21 * SECOND
+    assert pauses[1] >= 2 * 20 * SECOND
+
+
+def test_a_trial_in_which_a_tenant_is_slower_late_is_broken_off_and_repeated_soon(pure: ctypes.CDLL) -> None:
+    """Of requests at random moments some wait for others by chance."""
+    card = Card(pure)
+    while not card.is_on:
+        card.step()
+    card.run(0.24)
+    card.is_slower = True
+    card.run(0.04)
+    assert not card.is_on
+    card.is_slower = False
+    card.run(1.3)
+    assert card.mode.phase == HELD
+
+
+@pytest.mark.parametrize(("joint", "trials"), [(0.9, 2), (0.92, 6)])
+def test_after_a_trial_in_which_the_card_did_less_the_next_one_is_far(
+    pure: ctypes.CDLL, joint: float, trials: int
+) -> None:
+    """Kernels that fill the card lose a tenth in time slices."""
+    card = Card(pure, apart=0.94, joint=joint)
+    card.run(40)
+    assert len(card.begins) == trials
+
+
+@pytest.mark.parametrize("harm", [{"is_slower": True}, {"joint": 0.4}])
+def test_newcomers_bring_no_more_trials_after_one_that_was_harmful(pure: ctypes.CDLL, harm: dict[str, float]) -> None:
+    """A notebook that rests and works in turn is a newcomer each time."""
+    card = Card(pure, **harm)  # type: ignore[arg-type]
+    for _ in range(60):
+        card.run(2)
+        card.step(has_newcomer=True)
+    assert 120 / 21 - 1 <= len(card.begins) <= 120 / 20
+
+
+def test_a_trial_that_only_shows_no_gain_is_repeated_soon_for_a_newcomer(pure: ctypes.CDLL) -> None:
+    card = Card(pure, joint=0.5)
+    card.run(60)
+    card.step(has_newcomer=True)
+    card.joint = 0.8
+    card.run(2)
+    assert card.mode.phase == HELD
 
 
 def test_two_decoders_that_wait_for_each_token_gain_a_few_percent(pure: ctypes.CDLL) -> None:

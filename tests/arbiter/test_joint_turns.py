@@ -181,6 +181,18 @@ def test_a_tenant_that_is_served_less_than_its_guarantee_while_it_waits_ends_joi
     assert not card.is_joint
 
 
+def test_a_trial_in_which_requests_wait_for_time_slices_is_broken_off(card: Card) -> None:
+    """Requests of 0.9 ms each 10 ms take 1.3 ms apart, and 2.5 ms in time slices."""
+    requests = card.add(demand(50, "burst"), share_apart=0.09, share_joint=0.09, waits=0.13)
+    card.add(demand(50, "burst"), share_apart=0.8, share_joint=0.8)
+    joint_steps = 0
+    for _ in range(int(10 * SECOND / STEP)):
+        requests.waits = 0.25 if card.is_joint else 0.13
+        card.step()
+        joint_steps += card.is_joint
+    assert 0 < joint_steps * STEP < 120 * MS
+
+
 @pytest.mark.parametrize(("of_neighbour", "stays"), [(0.35, True), (0.7, False)])
 def test_one_that_waits_longer_ends_joint_turns_beside_one_that_has_more_than_its_guarantee(
     card: Card, of_neighbour: float, *, stays: bool

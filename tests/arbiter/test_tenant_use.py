@@ -57,8 +57,9 @@ class Measured:
     def is_behind(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_behind(ctypes.byref(self._use), guarantee, U64(PASSED)))
 
-    def is_slower(self, guarantee: int = BURST) -> bool:
-        return bool(self._library.tenant_use_is_slower(ctypes.byref(self._use), guarantee, U64(PASSED)))
+    def is_slower(self, guarantee: int = BURST, window: int = PASSED) -> bool:
+        use = ctypes.byref(self._use)
+        return bool(self._library.tenant_use_is_slower(use, guarantee, U64(PASSED), U64(window)))
 
     def is_ahead(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_ahead(ctypes.byref(self._use), guarantee, U64(PASSED)))
@@ -102,6 +103,16 @@ def test_slower(
     pure: ctypes.CDLL, apart: tuple[float, float], joint: tuple[float, float], guarantee: int, *, is_slower: bool
 ) -> None:
     assert Measured(pure, apart, joint).is_slower(guarantee) == is_slower
+
+
+@pytest.mark.parametrize(("waiting", "is_slower"), [(0.16, False), (0.3, True)])
+def test_slower_in_a_longer_window_even_if_it_waits_as_apart_from_now_on(
+    pure: ctypes.CDLL, waiting: float, *, is_slower: bool
+) -> None:
+    """Two percent of the window are 32 ms, and more than apart it has waited for 28 or 84 ms."""
+    measured = Measured(pure, (0.07, 0.09), (0.07, waiting))
+    assert measured.is_slower()
+    assert measured.is_slower(window=4 * PASSED) == is_slower
 
 
 @pytest.mark.parametrize(

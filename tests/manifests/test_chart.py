@@ -162,6 +162,17 @@ def test_a_bad_value_is_refused_by_its_name(values: dict[str, Any], named: str) 
     assert any(named in line.replace(".", "/") for line in lines), lines
 
 
+@pytest.mark.parametrize("version", ["v1.30.0+k3s1", "v1.36.3+rke2r1", "v1.36.3-gke.1001000", "v1.36.3-eks-1a2b3c4"])
+def test_versions_of_distributions_are_accepted(version: str) -> None:
+    """The range of the chart is about the version of Kubernetes, without what a distribution appends."""
+    assert chart.rendered({}, "--kube-version", version)
+
+
+def test_a_kubernetes_without_stable_admission_policies_is_refused() -> None:
+    with pytest.raises(chart.ChartRefused, match="kubeVersion"):
+        chart.rendered({}, "--kube-version", "v1.29.9+k3s1")
+
+
 @pytest.mark.parametrize(
     ("values", "name"),
     [

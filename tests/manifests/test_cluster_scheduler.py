@@ -2,12 +2,14 @@
 
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from pydantic_settings import CliApp
 
+from cluster.programs import binaries
 from extender.settings import ExtenderSettings
 from tests.manifests import chart
 from tests.manifests.objects import MANIFESTS
@@ -18,6 +20,17 @@ from vgpu.domain.json_types import JsonObject
 COMPONENT = MANIFESTS / "components" / "cluster-scheduler"
 DAEMON_SET = "DaemonSet", "vgpu-system", "vgpu-extender"
 KUBE_SCHEDULER = "kube-system/kube-scheduler"
+PLATFORMS = MANIFESTS.parent / "docs" / "platforms.md"
+KUBECONFIG = """
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none}}]
+current-context: none
+"""
+ELECTING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: true}
+"""
 
 
 def template() -> JsonObject:
@@ -109,6 +122,29 @@ def test_the_followed_lease_is_a_value(lease: str, followed: list[str], roles: l
         for (kind, namespace, name), role in found.items()
         if (kind, name) == ("Role", "vgpu-extender") and namespace != names.NAMESPACE
     ] == roles
+
+
+def test_the_values_for_k3s_choose_its_nodes_and_wait_for_no_lease() -> None:
+    """docs/platforms.md: one server with SQLite has no leader election, and the label of its node has a value."""
+    blocks = re.findall(r"^ *```yaml\n(.*?)^ *```", PLATFORMS.read_text(), re.MULTILINE | re.DOTALL)
+    (values,) = [yaml.safe_load(text) for text in blocks if "lease:" in text]
+    found = chart.objects(chart.rendered(values, "--kube-version", "v1.36.3+k3s1"))
+    pod = found[DAEMON_SET]["spec"]["template"]
+    assert pod["spec"]["nodeSelector"] == {"node-role.kubernetes.io/control-plane": "true"}
+    assert settings(extender(pod)).scheduler_lease == ""
+
+
+@pytest.mark.parametrize(("arguments", "elects"), [([], True), (["--leader-elect=false"], False)])
+def test_an_argument_overrules_leader_election_in_the_file(arguments: list[str], elects: bool, tmp_path: Path) -> None:
+    """docs/platforms.md: k3s passes this argument. kube-scheduler writes what it would run with, and ends."""
+    if not binaries.is_built():
+        pytest.skip("needs kube-scheduler: python -m cluster.programs.binaries builds it")
+    written = tmp_path / "written"
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    (tmp_path / "config").write_text(ELECTING + f"clientConnection: {{kubeconfig: {tmp_path}/kubeconfig}}")
+    options = [f"--config={tmp_path}/config", f"--write-config-to={written}", "--secure-port=0", *arguments]
+    subprocess.run([str(binaries.ensure() / "kube-scheduler"), *options], check=True, timeout=60)
+    assert yaml.safe_load(written.read_text())["leaderElection"]["leaderElect"] is elects
 
 
 def test_another_namespace_and_another_account_are_named_everywhere() -> None:

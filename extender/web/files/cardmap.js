@@ -1,5 +1,5 @@
-// The map of the cluster: a small tile for each card, by node, or by rack and node. A tile is one element, which changes
-// only where its card does, so that 5,000 of them are fast.
+// The map of the cluster: a tile for each card, by node, or by rack and node. A tile changes only where its card does. Many
+// cards have small tiles of one element each, so that 5,000 of them are fast; few have large ones with figures.
 
 import { element } from "./dom.js";
 import { counted, memory, percent } from "./format.js";
@@ -7,6 +7,7 @@ import { counted, memory, percent } from "./format.js";
 export const byName = new Intl.Collator("en", { numeric: true }).compare; // node-2 before node-10
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 const NO_RACK = "No rack";
+const LARGE_MAX = 64; // cards with large tiles: eight nodes with eight cards fill a screen
 
 /** Why a card takes no new containers; empty where it does. */
 export function closedBecause(card) {
@@ -30,6 +31,18 @@ export function described(card) {
   return `${card.node} card ${card.index}, ${card.model}, ${memory(card.memoryMiB)}: ${percent(mib)} of memory allocated and ${percent(cores)} of time guaranteed${used}, ${state}`;
 }
 
+/** What a large tile shows, from top to bottom. */
+function figures(card) {
+  const state = card.healthy ? (closedBecause(card) && "closed") : "unhealthy";
+  return [
+    element("span", { class: "tilehead" }, `card ${card.index}`, element("span", { class: state || "muted" }, state || counted(card.podCount, "pod"))),
+    element("span", { class: "tilebar memory" }),
+    element("span", {}, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)}`),
+    element("span", { class: "tilebar time" }),
+    element("span", {}, card.heldWhole ? "whole card" : `${percent(card.allocatedCores)} of time`),
+  ];
+}
+
 /** The name of a card in all lists: a card may be listed by two nodes. */
 export function keyOf(card) {
   return `${card.node}/${card.uuid}`;
@@ -51,11 +64,13 @@ export class CardMap {
     this.tiles = new Map(); // by card
     this.cards = new WeakMap(); // by tile
     this.groups = new Map(); // by the name of the node, or of the rack
+    this.isLarge = false;
   }
 
   /** Show these cards by node, or by rack and node. */
   update(cards, isByRack) {
     const seen = new Set();
+    this.#size(cards.length <= LARGE_MAX);
     const racks = isByRack ? grouped(cards, (card) => card.rack || NO_RACK) : new Map([["", cards]]);
     const shown = names(racks).map((rack) => {
       const nodes = this.#nodes(racks.get(rack), seen);
@@ -66,6 +81,13 @@ export class CardMap {
     placeChildren(this.root, shown.flat());
     this.root.classList.toggle("byrack", isByRack);
     if (!this.root.querySelector(".cardtile[tabindex='0']")) this.root.querySelector(".cardtile")?.setAttribute("tabindex", "0");
+  }
+
+  #size(isLarge) {
+    if (isLarge === this.isLarge) return;
+    this.isLarge = isLarge;
+    this.tiles.clear();
+    this.root.classList.toggle("large", isLarge);
   }
 
   /** Draw a card again; false where it is not shown. */
@@ -130,12 +152,13 @@ export class CardMap {
     const text = described(card);
     const before = this.cards.get(tile);
     this.cards.set(tile, card);
-    if (before && before.staleSince === card.staleSince && tile.getAttribute("aria-label") === text) return tile;
+    if (before && before.staleSince === card.staleSince && before.podCount === card.podCount && tile.getAttribute("aria-label") === text) return tile;
     tile.setAttribute("aria-label", text);
     tile.style.setProperty("--mem", `${mib}%`);
     tile.style.setProperty("--time", `${cores}%`);
     const marks = [closedBecause(card) && "closed", !card.healthy && "unhealthy", card.staleSince && "stale"].filter(Boolean);
     tile.className = ["cardtile", ...marks].join(" ");
+    if (this.isLarge) tile.replaceChildren(...figures(card));
     return tile;
   }
 

@@ -4,12 +4,13 @@
 
 /* How long is measured. A turn is charged when it has ended, so each end of a measurement is uncertain by a turn. */
 #define APART_WINDOW (600 * NS_PER_MS)
-#define TRIAL_WINDOW (400 * NS_PER_MS)
 #define TRIAL_MAX    (2000 * NS_PER_MS) /* until all have waited for something */
 #define HELD_WINDOW  (1000 * NS_PER_MS)
 
-/* What was launched before a trial began has run after this. */
-#define DRAIN (60 * NS_PER_MS)
+/* What was launched before a trial began has run after this: what kernels take of the card is measured from then on. A
+ * tenant that is found slower within this time, or within as much of the measurement, waits for a tenth of the time
+ * more than apart. Of requests at random moments so few come in it that chance rarely does that. */
+#define DRAIN (80 * NS_PER_MS)
 
 /* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
  * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. Two tenants that each launch a graph
@@ -23,8 +24,8 @@ enum { USEFUL_ENOUGH = 965 };
  * BUSY_MIN: with less there is nothing to gain. */
 enum { SATURATED = 500, BUSY_MIN = 20 };
 
-/* A trial has to show this much more, so that chance does not decide. */
-enum { GAIN_MIN = 20 };
+/* A trial has to show this much more, so that chance does not decide; with this much less it was harmful. */
+enum { GAIN_MIN = 20, LOSS_MIN = 30 };
 
 /* A change of the card's use by this much, in permille of its time, means that the programs do something else. In the
  * first seconds of a joint turn the estimates still change, and what is read of the card's use with them. */
@@ -36,6 +37,10 @@ enum { CHANGE_MIN = 150 };
 #define PAUSE_MIN (600 * NS_PER_MS)
 #define HOLD_MIN  (60000 * NS_PER_MS)
 #define AGAIN_MAX (600000 * NS_PER_MS)
+
+/* The first one after a trial that was harmful. One that is broken off lasts for 70 ms or more: requests that wait for
+ * time slices are then fewer than one in a hundred, also where newcomers begin the measurements anew. */
+#define HARMFUL_PAUSE_MIN (20000 * NS_PER_MS)
 
 /* What is read of regions may come to more than the card's time. */
 static uint32_t permille(uint64_t part, uint64_t whole) { return permille_of(part, whole, 2 * FULL_PERMILLE); }
@@ -68,9 +73,26 @@ static enum joint_change give_up(struct joint_mode *mode, uint64_t now) {
     return end(mode, now);
 }
 
+/* A tenant was much slower, or the card did less. */
+static enum joint_change give_up_for_long(struct joint_mode *mode, uint64_t now) {
+    mode->pause = max_u64(mode->pause, HARMFUL_PAUSE_MIN / 2);
+    mode->is_harmful = true;
+    return give_up(mode, now);
+}
+
+/* Also where a newcomer ends the next trial before it shows anything. */
+static uint64_t retry_after_harm(const struct joint_mode *mode, uint64_t now) {
+    uint64_t latest = now + HARMFUL_PAUSE_MIN;
+    return joint_mode_is_on(mode) ? latest : min_u64(mode->retry_at, latest);
+}
+
 static enum joint_change start_anew(struct joint_mode *mode, uint64_t now) {
     bool is_on = joint_mode_is_on(mode);
-    *mode = (struct joint_mode){.since = now, .measured_since = now, .is_first = true};
+    *mode = (struct joint_mode){.since = now,
+                                .measured_since = now,
+                                .retry_at = mode->is_harmful ? retry_after_harm(mode, now) : 0,
+                                .is_first = true,
+                                .is_harmful = mode->is_harmful};
     return is_on ? JOINT_ENDS : JOINT_MEASURES;
 }
 
@@ -88,7 +110,8 @@ static enum joint_change step_apart(struct joint_mode *mode, const struct joint_
     return is_worth_it ? enter(mode, JOINT_DRAINS, JOINT_BEGINS, now) : measure_again(mode, now);
 }
 
-static enum joint_change step_draining(struct joint_mode *mode, uint64_t now) {
+static enum joint_change step_draining(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
+    if (figures->is_any_slower) return give_up_for_long(mode, now);
     return now - mode->since < DRAIN ? JOINT_GOES_ON : enter(mode, JOINT_TRIED, JOINT_MEASURES, now);
 }
 
@@ -101,10 +124,18 @@ static bool is_better(const struct joint_mode *mode, const struct joint_figures 
     return !mode->is_saturated || used * FULL_PERMILLE >= mode->apart_permille * (FULL_PERMILLE + GAIN_MIN);
 }
 
+static bool is_loss(const struct joint_mode *mode, uint32_t used) {
+    return mode->is_saturated && used * FULL_PERMILLE < mode->apart_permille * (FULL_PERMILLE - LOSS_MIN);
+}
+
 static enum joint_change step_tried(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
     uint64_t passed = now - mode->measured_since;
-    if (passed < (figures->is_any_unseen ? TRIAL_MAX : TRIAL_WINDOW)) return JOINT_GOES_ON;
+    if (figures->is_any_slower && passed <= DRAIN) return give_up_for_long(mode, now);
+    if (figures->is_any_slower && passed < JOINT_TRIAL) return give_up(mode, now);
+    if (passed < (figures->is_any_unseen ? TRIAL_MAX : JOINT_TRIAL)) return JOINT_GOES_ON;
+    mode->is_harmful = false;
     mode->joint_permille = permille(figures->used_ns, passed);
+    if (is_loss(mode, mode->joint_permille)) return give_up_for_long(mode, now);
     if (!is_better(mode, figures, mode->joint_permille)) return give_up(mode, now);
     mode->hold = longer(mode->hold, HOLD_MIN);
     mode->is_worse = false;
@@ -134,7 +165,7 @@ enum joint_change joint_mode_step(struct joint_mode *mode, const struct joint_fi
     if (!figures->is_possible || figures->has_newcomer) return start_anew(mode, now);
     switch (mode->phase) {
         case JOINT_DRAINS:
-            return step_draining(mode, now);
+            return step_draining(mode, figures, now);
         case JOINT_TRIED:
             return step_tried(mode, figures, now);
         case JOINT_HELD:

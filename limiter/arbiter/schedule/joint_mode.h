@@ -10,6 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/arithmetic.h"
+
+/* How long a trial is measured. */
+#define JOINT_TRIAL (400 * NS_PER_MS)
+
 enum joint_phase {
     JOINT_APART,  /* turns one after the other */
     JOINT_DRAINS, /* jointly, for a trial: what was launched before still runs */
@@ -27,8 +32,9 @@ struct joint_mode {
     uint32_t apart_permille; /* of the card's time, that kernels took when the turns were last apart */
     uint32_t joint_permille; /* likewise when turns were held jointly and that was found better */
     bool is_saturated;       /* when turns were last apart, a tenant waited for half of the time or more */
-    bool is_first; /* programs load kernels in their first requests, so the present measurement says nothing */
-    bool is_worse; /* in the last measurement of turns that are held jointly, a tenant was worse off than apart */
+    bool is_first;   /* programs load kernels in their first requests, so the present measurement says nothing */
+    bool is_harmful; /* in the last trial a tenant was much slower, or the card did less */
+    bool is_worse;   /* in the last measurement of turns that are held jointly, a tenant was worse off than apart */
 };
 
 /* What was measured since `measured_since`. */
@@ -39,7 +45,8 @@ struct joint_figures {
     bool is_possible;      /* no active tenant forbids it */
     bool has_newcomer;     /* a tenant became active, so what was measured before says nothing */
     bool is_any_slower;    /* a tenant within its guarantee waits longer for the same work than apart, beside one that
-                            * has more than its own; if joint */
+                            * has more than its own; if joint. In the first JOINT_TRIAL: so much longer that the rest
+                            * of them cannot change it */
     bool is_any_unseen;    /* one that waited apart has not waited yet; likewise */
     bool is_any_behind;    /* a tenant has less than it had apart and than is guaranteed to it; likewise */
 };

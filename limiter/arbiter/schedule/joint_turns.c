@@ -76,7 +76,7 @@ static struct joint_figures figures_of(const struct schedule *schedule, uint64_t
     struct joint_figures figures = {.wanted_ns = schedule->wanted_ns,
                                     .contested_ns = schedule->contested_ns,
                                     .is_possible = is_possible(schedule, now)};
-    uint64_t passed = now - schedule->joint.measured_since;
+    uint64_t passed = now - schedule->joint.measured_since, window = max_u64(passed, JOINT_TRIAL);
     bool is_any_ahead = false;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
@@ -85,7 +85,7 @@ static struct joint_figures figures_of(const struct schedule *schedule, uint64_t
         figures.used_ns += tenant->use.used_ns;
         figures.has_newcomer |= tenant->use.is_new;
         figures.is_any_behind |= tenant_use_is_behind(&tenant->use, tenant->demand.guarantee, passed);
-        figures.is_any_slower |= tenant_use_is_slower(&tenant->use, tenant->demand.guarantee, passed);
+        figures.is_any_slower |= tenant_use_is_slower(&tenant->use, tenant->demand.guarantee, passed, window);
         figures.is_any_unseen |= tenant_use_is_unseen(&tenant->use, tenant->demand.guarantee, passed);
     }
     figures.is_any_slower &= is_any_ahead;

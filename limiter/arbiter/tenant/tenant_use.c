@@ -84,11 +84,11 @@ static uint64_t excess_waiting(const struct tenant_use *use) {
 }
 
 /* Where nothing is known of how it waited apart, or it has more than its guarantee, it is not judged. */
-bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed, uint64_t window) {
     bool is_within = of_time(use->used_ns, passed) < guarantee * PERMILLE_OF_PERCENT;
     if (!use->apart_permille || !is_within || !is_judged(use, guarantee, passed)) return false;
     uint64_t excess = excess_waiting(use);
-    return of_time(excess, passed) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
+    return of_time(excess, window) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
 }
 
 bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {

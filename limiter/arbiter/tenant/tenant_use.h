@@ -43,8 +43,9 @@ void tenant_use_note_apart(struct tenant_use *use, uint64_t passed);
 bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
 
 /* Whether a tenant that uses less than its guarantee waits clearly longer for the same work than apart: where it waits
- * for a few short requests, how they are served is chance. */
-bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
+ * for a few short requests, how they are served is chance. `window` is the length of the measurement by which it is
+ * judged: with more than has passed, whether it is slower in all of it even if it waits as apart from now on. */
+bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed, uint64_t window);
 
 /* Whether a tenant has clearly more of the card than its guarantee. */
 bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);

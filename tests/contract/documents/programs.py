@@ -23,6 +23,7 @@ OTHERS = {
         "grep",
         "head",
         "helm",
+        "k3s",
         "kubeadm",
         "nice",
         "nsenter",

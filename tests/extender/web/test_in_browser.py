@@ -135,6 +135,32 @@ async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus
     await expect(page.get_by_label("Show")).to_have_value("used")
 
 
+async def test_few_cards_have_tiles_with_figures_and_many_have_small_ones(page: Page, run: Run) -> None:
+    amount = 64
+
+    async def many(route: Route) -> None:
+        answered = await (await route.fetch()).json()
+        free = answered["items"][0] | {"node": "n", "podCount": 0, "allocatedMiB": 0, "allocatedCores": 0}
+        used = free | {"podCount": 1, "allocatedMiB": 8192, "allocatedCores": 30}
+        cards = [used, free | {"cordoned": True}, *(amount - 2) * [free]]
+        await route.fulfill(json=answered | {"items": [{**card, "uuid": str(n)} for n, card in enumerate(cards)]})
+
+    await page.route("**/api/v1/gpus?**", many)
+    await page.goto(f"{run.admin}/")
+    await expect(page.locator(".cardtile")).to_have_count(amount)
+    used = page.locator(".cardtile", has_text="1 pod")
+    await expect(used).to_have_text(re.compile(r"card \d1 pod8\sGiB of 80\sGiB30\s% of time"))
+    await expect(page.locator(".cardtile.closed")).to_contain_text("closed")
+    await expect(page.get_by_text("Left: memory allocated")).to_be_hidden()
+    amount = 65
+    await page.reload()
+    await expect(page.locator(".cardtile")).to_have_count(amount)
+    await expect(page.locator(".cardtile", has_text=re.compile("."))).to_have_count(0)
+    await expect(page.get_by_text("Left: memory allocated")).to_be_visible()
+    await page.get_by_label("Show").select_option("used")
+    await expect(used).to_have_count(1)
+
+
 async def test_filters_apply_while_one_types(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/")
     await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
@@ -298,7 +324,7 @@ async def test_the_card_and_the_pod_of_a_member_show_its_group(page: Page, run: 
             found |= {"spaceGroups": [group], "pods": pods}
         await route.fulfill(json=found)
 
-    (card,) = {grant["uuid"] for grant in run.admin_has("pods/default/member", lambda pod: pod["gpus"])["gpus"]}
+    (card,) = {grant["uuid"] for grant in run.admin_has("pods/default/member", lambda pod: pod.get("gpus"))["gpus"]}
     for path in (f"gpus/{card}", "pods/default/member/explain"):
         await page.route(f"**/api/v1/{path}", of_group)
     await page.goto(f"{run.admin}/#/pods/default/member")
