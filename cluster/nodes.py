@@ -124,11 +124,6 @@ class ClusterNode:
         return self.work / "simgpu"
 
     @property
-    def device_plugins(self) -> Path:
-        """The kubelet's folder of device-plugin sockets."""
-        return self.work / "lib/kubelet/device-plugins"
-
-    @property
     def state(self) -> Path:
         """/var/lib/vgpu of the node."""
         return self.work / "lib/vgpu"

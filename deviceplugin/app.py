@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+import vgpu
 from deviceplugin import reporting
 from deviceplugin.allocate import AllocationRecorder, Allocator
 from deviceplugin.candidate_search import DEADLINE_S
@@ -39,8 +40,7 @@ from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.cards.watermarks import Watermarks
-from vgpu.node.containers import node_api
-from vgpu.node.containers import pods as bound
+from vgpu.node.containers import bound_pod, node_api
 from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
@@ -62,9 +62,10 @@ from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
 from vgpu.node.space import supervision
 from vgpu.node.space.membership import GroupMembership
-from vgpu.node.usage import metrics_reader
+from vgpu.node.usage import sampler
 from vgpu.node.usage.metrics_reader import MetricsReader
 from vgpu.node.usage.reporter import UsageReporter
+from vgpu.node.usage.sampler import UsageSampler
 
 
 def build(
@@ -111,11 +112,21 @@ def build(
     )
     arbiter, marks = _turns(settings, files, clocks)
     faults = GroupFaults(settings.state_dir, clocks.wall, node.proven, node.pods.all)
-    reported = ReportedParts(node, card_health, watching, reporter, arbiter, endpoints, heartbeat, servers, faults)
-    reader = reporting.metrics_reader(settings, surroundings, reported)
+    reported = ReportedParts(
+        node=node,
+        health=card_health,
+        watching=watching,
+        refusals=reporter,
+        arbiter=arbiter,
+        endpoints=endpoints,
+        heartbeat=heartbeat,
+        servers=servers,
+        faults=faults,
+    )
+    sampling = reporting.usage_sampler(surroundings, reported)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks, clocks.now)
-    used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
-    kernels = KernelReports(reader, settings.evicting_reasons)
+    used = UsageReporter(sampling.usage, settings.usage_period, read_cards=sampling.card_usage)
+    kernels = KernelReports(sampling, settings.evicting_reasons)
     publisher = reporting.publisher(reported, kernels, used, spec, clocks)
     return Plugin(
         node=node,
@@ -140,10 +151,10 @@ def build(
             publisher.run,
             heartbeat.run,
             collector.run,
-            lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
+            lambda: sampling.run(min(sampler.PERIOD_S, settings.health_period)),
             used.run,
             Notices(node.files, node.proven, lambda uid: _idle_warning(node.pods, uid)).run,
-            *_served(settings, reader, clocks),
+            *_served(settings, surroundings, node.files, sampling),
             ProbeFiles(
                 settings.state_dir,
                 reported.is_registered,
@@ -182,7 +193,7 @@ def _watch_of_pods(
     settings: PluginSettings, client: KubernetesClient, pods: NodePods, clocks: PluginClocks
 ) -> Reflector:
     params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
-    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
+    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound_pod.decode)
 
 
 def _node_driver(settings: PluginSettings, surroundings: PluginSurroundings) -> NodeDriver | None:
@@ -290,14 +301,25 @@ def _watch_of_gpunode(
     )
 
 
-def _served(settings: PluginSettings, reader: MetricsReader, clocks: PluginClocks) -> tuple[Run, ...]:
+def _served(
+    settings: PluginSettings, surroundings: PluginSurroundings, files: StateFiles, sampling: UsageSampler
+) -> tuple[Run, ...]:
     """Return what serves the metrics; nothing where they are not served."""
     address = settings.metrics_listen
     if address is None:
         return ()
+    reader = MetricsReader(
+        settings.node_name,
+        vgpu.__version__,
+        surroundings.driver,
+        surroundings.processes.process,
+        files,
+        sampling,
+        with_dcgm=settings.dcgm_names,
+    )
     registry = Registry()
     registry.add(reader.collect)
-    return (lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),)
+    return (lambda: metrics_server.serve(registry, address, surroundings.clocks.monotonic, blocks=True),)
 
 
 def _turns(

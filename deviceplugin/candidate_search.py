@@ -14,8 +14,9 @@ from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.kubelet.messages import Listing
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.bound_pod import PodKey
 from vgpu.node.containers.node_api import SinglePodReader
-from vgpu.node.containers.pods import NodePods, PodKey
+from vgpu.node.containers.pods import NodePods
 
 DEADLINE_S: Final = 5.0
 _WATCH_LAG_S: Final = 0.05

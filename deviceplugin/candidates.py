@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.identifiers import ContainerName, PodUid
-from vgpu.node.containers.pods import BoundPod, DeviceRequest, PodKey
+from vgpu.node.containers.bound_pod import BoundPod, DeviceRequest, PodKey
 
 WasAllocated = Callable[[PodUid, ContainerName], bool]  # of a pod's UID and a container's name
 

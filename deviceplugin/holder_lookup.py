@@ -17,8 +17,9 @@ from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.allocations import Allocations, Holder
+from vgpu.node.containers.bound_pod import BoundPod, PodKey
 from vgpu.node.containers.node_api import SinglePodReader
-from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 _LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30 s

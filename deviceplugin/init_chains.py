@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.identifiers import NO_CONTAINER, ContainerName
 from vgpu.node.containers.allocations import Allocation
-from vgpu.node.containers.pods import BoundPod, DeviceRequest
+from vgpu.node.containers.bound_pod import BoundPod, DeviceRequest
 
 Chain = tuple[Allocation, ...]
 

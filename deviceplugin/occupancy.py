@@ -15,9 +15,10 @@ from vgpu.node.cards.inventory import HeldDevices, Inventory
 from vgpu.node.containers import allocations as records
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.departed import DepartedHolders
-from vgpu.node.containers.pods import BoundPod, NodePods
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
 
 _IN_FLIGHT_S: Final = 5.0  # a younger allocation without a known holder counts as held: it may not be listed yet

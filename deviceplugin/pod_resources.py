@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain.errors import KubeletError
-from vgpu.node.containers.pods import PodKey
+from vgpu.node.containers.bound_pod import PodKey
 
 LIST_PERIOD_S: Final = 1.0
 _RECORDED_S: Final = 0.25  # by then the kubelet has recorded what Get does not show, such as an init container's IDs

@@ -16,8 +16,8 @@ from vgpu.node.cards import device_ids
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers import guard, proof
 from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.limits_writer import LimitsWriter
-from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 from vgpu.node.space.membership import GroupMembership
 

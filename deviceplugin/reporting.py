@@ -7,7 +7,6 @@ from typing import Any
 import vgpu
 from deviceplugin import installation
 from deviceplugin.plugin import PluginNode, ResourceEndpoint
-from deviceplugin.settings import PluginSettings
 from deviceplugin.surroundings import PluginClocks, PluginSurroundings
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards import inventory
@@ -22,8 +21,9 @@ from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import ProcessWatch
 from vgpu.node.usage import kernel_reports
-from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
+from vgpu.node.usage.node_sources import NodeSources
 from vgpu.node.usage.reporter import UsageReporter
+from vgpu.node.usage.sampler import UsageSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ReportedParts:
 class KernelReports:
     """Where the reports about kernels come from, and the reasons that evict pods."""
 
-    reader: MetricsReader
+    sampler: UsageSampler
     evicts: Collection[str]
 
 
@@ -85,7 +85,7 @@ def publisher(
             *parts.watching.conditions(),
             *gpunode_status.arbiter_condition(parts.arbiter_runs()),
             *gpunode_status.space_condition(
-                kernels.reader.outside_group, is_supervised=node.inventory.state.is_supervised
+                kernels.sampler.outside_group, is_supervised=node.inventory.state.is_supervised
             ),
         ),
         is_registered=parts.is_registered,
@@ -96,18 +96,18 @@ def publisher(
     )
     parts.refusals.on_change = parts.watching.on_change = built.wake
     parts.heartbeat.on_change = used.on_change = built.wake
-    kernels.reader.on_change = parts.faults.on_change = built.wake
+    kernels.sampler.on_change = parts.faults.on_change = built.wake
     return built
 
 
 def _of_programs(kernels: KernelReports, faults: GroupFaults) -> list[JsonObject]:
     """Return the reports about kernels and about groups in space, which have room for MAX_REPORTED together."""
-    found = [*kernels.reader.kernel_reports(kernels.evicts), *kernels.reader.space_reports()]
+    found = [*kernels.sampler.kernel_reports(kernels.evicts), *kernels.sampler.space_reports()]
     return [*found, *faults.reports(max(kernel_reports.MAX_REPORTED - len(found), 0))]
 
 
-def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, parts: ReportedParts) -> MetricsReader:
-    """Return what reads the metrics."""
+def usage_sampler(surroundings: PluginSurroundings, parts: ReportedParts) -> UsageSampler:
+    """Return what adds up the containers' use."""
     node, clocks = parts.node, surroundings.clocks
     sources = NodeSources(
         cards=lambda: node.inventory.state,
@@ -124,17 +124,8 @@ def metrics_reader(settings: PluginSettings, surroundings: PluginSurroundings, p
         outside_spaces=lambda: parts.watching.outside_spaces,
         group_faults=lambda: parts.faults.counts,
     )
-    return MetricsReader(
-        settings.node_name,
-        vgpu.__version__,
-        surroundings.driver,
-        surroundings.processes.process,
-        node.files,
-        sources,
-        clocks.wall,
-        lambda: int(clocks.monotonic() * 1e9),
-        with_dcgm=settings.dcgm_names,
-    )
+    driver, process = surroundings.driver, surroundings.processes.process
+    return UsageSampler(driver, process, node.files, sources, clocks.wall, lambda: int(clocks.monotonic() * 1e9))
 
 
 def _of_unhealthy_cards(node: PluginNode) -> list[dict[str, Any]]:

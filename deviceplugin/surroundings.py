@@ -9,7 +9,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.node.cards import health
 from vgpu.node.processes import process_watch
 from vgpu.node.processes.process_watch import Processes
-from vgpu.node.usage import metrics_reader
+from vgpu.node.usage import sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class PluginClocks:
     random: Callable[[], float]
 
 
-class PluginDriver(health.HealthDriver, process_watch.ProcessDriver, metrics_reader.MetricsDriver, Protocol):
+class PluginDriver(health.HealthDriver, process_watch.ProcessDriver, sampler.UsageDriver, Protocol):
     """What is asked of NVML."""
 
     def driver_version(self) -> str:

@@ -50,15 +50,15 @@ def admin_process(
     if settings.admin_address is None:
         return None
     shown = SnapshotInputs(
-        seen.cluster,
-        Filter(seen.cluster, settings.defaults, cached_requests=1),
-        seen.gangs,
-        seen.decisions.known,
-        seen.watches.wait,
-        lambda: why_no_pod_is_bound(seen, leader),
-        lambda: seen.cluster.demand.policies(settings.defaults),
-        lambda: _health(seen, identity),
-        lambda: _leader(seen, identity),
+        cluster=seen.cluster,
+        node_filter=Filter(seen.cluster, settings.defaults, cached_requests=1),
+        gangs=seen.gangs,
+        decisions=seen.decisions.known,
+        ready=seen.watches.wait,
+        why_not_bound=lambda: why_no_pod_is_bound(seen, leader),
+        policies=lambda: seen.cluster.demand.policies(settings.defaults),
+        health=lambda: _health(seen, identity),
+        leader=lambda: _leader(seen, identity),
     )
     return AdminProcess(
         _start(settings, settings.admin_address, user_agent),

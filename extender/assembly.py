@@ -189,7 +189,15 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     node_filter = Filter(seen.cluster, defaults, gangs=MemberFilter(seen.gangs, plan_maker, leader))
     gate = BindGate(seen.gangs, leader)
     binder = Binder(
-        seen.client, pods, seen.reader, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep
+        client=seen.client,
+        pods=pods,
+        reader=seen.reader,
+        reservations=seen.cluster.reservations,
+        node_filter=node_filter,
+        leader=leader,
+        history=seen.history,
+        gate=gate,
+        sleep=clocks.sleep,
     )
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
@@ -240,19 +248,19 @@ async def _handle_idle(seen: Observers, leader: Leader) -> None:
 
 def _parts(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.ExtenderParts:
     return metrics.ExtenderParts(
-        seen.cluster,
-        leader,
-        seen.gangs,
-        holding,
-        seen.watches.by_name,
-        seen.recorder,
-        seen.unschedulable,
-        seen.refusals,
-        seen.idle,
-        seen.history_lag,
-        seen.clocks.monotonic,
-        seen.decisions,
-        seen.prices,
-        seen.clocks.now_ms,
-        lambda: seen.is_admin_up(),  # noqa: PLW0108 - it is replaced later
+        cluster=seen.cluster,
+        leader=leader,
+        gangs=seen.gangs,
+        holding=holding,
+        watches=seen.watches.by_name,
+        recorder=seen.recorder,
+        unschedulable=seen.unschedulable,
+        refusals=seen.refusals,
+        idle=seen.idle,
+        history=seen.history_lag,
+        clock=seen.clocks.monotonic,
+        decisions=seen.decisions,
+        prices=seen.prices,
+        now_ms=seen.clocks.now_ms,
+        is_admin_up=lambda: seen.is_admin_up(),  # noqa: PLW0108 - it is replaced later
     )

@@ -90,7 +90,7 @@ def failed_tests(file: str, log: Path, within_s: float = ROUND_S) -> list[str]:
     return _FAILED.findall(log.read_text(errors="replace")) or [_NO_NAME]
 
 
-def stressed(file: str, rounds: int, total_s: float = TOTAL_S) -> Outcome:
+def stressed(file: str, rounds: int) -> Outcome:
     """Run the rounds beside the busy loops, and print each that fails."""
     outcome, began = Outcome(), time.monotonic()
     OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def stressed(file: str, rounds: int, total_s: float = TOTAL_S) -> Outcome:
         for _ in range(LOOPS):
             loops.enter_context(busy_loop())
         for number in range(1, rounds + 1):
-            if time.monotonic() - began > total_s:
+            if time.monotonic() - began > TOTAL_S:
                 break
             log = OUTPUT / f"{Path(file).stem}-{number}.log"
             failed = failed_tests(file, log)

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster import images, missing
 
@@ -35,16 +35,26 @@ def interpreter() -> Path:
     raise missing.Missing([f"an interpreter with PyTorch (set {INTERPRETER})"])
 
 
+class _PythonPaths(NamedTuple):
+    """Where an interpreter is installed; `prefix` is that of its virtual environment, if it has one."""
+
+    prefix: Path
+    base_prefix: Path
+    base_executable: Path
+    modules: Path
+
+
 @functools.cache
-def _places() -> tuple[Path, ...]:
+def _paths() -> _PythonPaths:
     printed = subprocess.run([interpreter(), "-c", _PREFIXES], capture_output=True, text=True, check=True).stdout
-    return tuple(map(Path, printed.split()))
+    return _PythonPaths(*map(Path, printed.split()))
 
 
 def folders() -> list[Path]:
     """Return the folders that a pod mounts from the node: the packages, the interpreter's own modules, CUDA."""
-    prefix, base, _, standard = _places()
-    own = [prefix, standard] if base == Path("/usr") else sorted({prefix, base})
+    paths = _paths()
+    is_of_system = paths.base_prefix == Path("/usr")
+    own = [paths.prefix, paths.modules] if is_of_system else sorted({paths.prefix, paths.base_prefix})
     return [*own, CUDA] if CUDA.exists() else own
 
 
@@ -52,21 +62,21 @@ def build(folder: Path) -> Path:
     """Write the image's archive into `folder` and return its path."""
     root = folder / "root"
     images.make_root(root)
-    *_, base, standard = _places()
-    for program in (interpreter().resolve(), base.resolve()):
+    paths = _paths()
+    for program in (interpreter().resolve(), paths.base_executable.resolve()):
         _copy(program, root, program)
-    for library in _libraries(base, standard):
+    for library in _libraries(paths):
         _copy(library, root, library)
     archive = folder / "python.tar"
     images.write(root, archive, PYTHON, {"Cmd": ["/bin/bash"]})
     return archive
 
 
-def _libraries(base: Path, standard: Path) -> list[Path]:
+def _libraries(paths: _PythonPaths) -> list[Path]:
     """Return the libraries of the system that the interpreter and its packages load."""
     packages = interpreter().parent.parent.glob("lib/python*/site-packages")
     modules = [path for folder in packages for name in _PACKAGES for path in folder.glob(f"{name}/**/*.so*")]
-    found = images.linked(base, *standard.glob("lib-dynload/*.so"), *modules, check=False)
+    found = images.linked(paths.base_executable, *paths.modules.glob("lib-dynload/*.so"), *modules, check=False)
     return sorted(
         path for path in found if any(map(path.is_relative_to, _SYSTEM)) and not path.name.startswith(_DRIVER)
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgpu.domain.identifiers import ContainerName
-from vgpu.node.containers.pods import PodKey
+from vgpu.node.containers.bound_pod import PodKey
 
 Holdings = Mapping[ContainerName, Mapping[str, frozenset[str]]]  # one pod's device IDs: container -> resource -> IDs
 Listing = Mapping[PodKey, Holdings]  # what pod-resources lists; init containers are never in it

@@ -16,7 +16,7 @@ from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain import names
 from vgpu.domain.errors import KubeletError
 from vgpu.domain.identifiers import ContainerName, Namespace
-from vgpu.node.containers.pods import PodKey
+from vgpu.node.containers.bound_pod import PodKey
 
 T = TypeVar("T")
 

@@ -1,7 +1,8 @@
 """Nominates pods, and evicts pods as kube-scheduler does: for preemption, and parts of gangs.
 
 A pod that is evicted first gets the condition DisruptionTarget, by which its controllers and kube-scheduler know the
-reason. Then it is deleted. Its UID is a precondition, so that a recreated pod of its name is not deleted.
+reason. Then it is deleted. Its UID is a precondition, so that a recreated pod of its name is not deleted. Evictions by
+the API's subresource, which keep PodDisruptionBudgets, are in `eviction`.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class Evictor:
         message = f"evicted for pod {preemptor.namespace}/{preemptor.name} of higher priority"
         self._recorder.record(victim.reference, "Preempted", message)
 
-    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:
+    async def delete(self, pod: WatchedPod, reason: str, message: str) -> None:
         """Delete a pod for a reason of its own; a pod that no longer exists counts as deleted."""
         await self._delete(pod, reason, f"vgpu-extender: {message}")
         self._recorder.record(pod.reference, reason, message)

@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 
 class GangEvictor(Protocol):
-    """Evicts pods; raises KubernetesError."""
+    """Deletes pods, as kube-scheduler evicts them; raises KubernetesError."""
 
-    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:
+    async def delete(self, pod: WatchedPod, reason: str, message: str) -> None:
         """Delete a pod, with an Event."""
 
 
@@ -115,6 +115,6 @@ class GangDeadlines:
         self._tracker.plans.fail(key, "evicted", waiting_text.part(found))
         for pod in found.bound:
             try:
-                await self._evictor.end(pod, EVICTED, why)
+                await self._evictor.delete(pod, EVICTED, why)
             except KubernetesError as error:
                 log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)

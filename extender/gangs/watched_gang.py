@@ -92,7 +92,16 @@ def of(key: GangKey, members: Iterable[tuple[WatchedPod, Role]], pod_group: PodG
     size, problem = _size(key, waiting or bound, pod_group)
     deadline_s = pod_group.timeout_s if pod_group else None
     others, unplaceable = len(by_role[Role.OTHER]), len(by_role[Role.UNPLACEABLE])
-    return WatchedGang(key, size, problem, bound, waiting, others, unplaceable, deadline_s)
+    return WatchedGang(
+        key=key,
+        size=size,
+        problem=problem,
+        bound=bound,
+        waiting=waiting,
+        others=others,
+        unplaceable=unplaceable,
+        deadline_s=deadline_s,
+    )
 
 
 def _is_placeable(pod: WatchedPod, slice_mib: int) -> bool:

@@ -43,9 +43,15 @@ def lag(recorder: RecorderState, home: Path, now_ms: int) -> Lag:
     waiting = max(0, recorder.next_line - stored.next_line) if stored.next_line else recorder.next_line - 1
     error, since_ms = _failure(recorder, stored, now_ms)
     return Lag(
-        recorder.queued, waiting, recorder.dropped, stored.unreadable, stored.refused, error, since_ms,
-        stored.replaced_ms,
-    )  # fmt: skip
+        queued=recorder.queued,
+        waiting=waiting,
+        dropped=recorder.dropped,
+        unreadable=stored.unreadable,
+        refused=stored.refused,
+        error=error,
+        since_ms=since_ms,
+        replaced_ms=stored.replaced_ms,
+    )
 
 
 def _failure(recorder: RecorderState, stored: DrainState, now_ms: int) -> tuple[str, int]:

@@ -31,9 +31,8 @@ class _KeptJudgement:
 class NodeJudge:
     """Answers from an index, which must be up to date; keeps the judgements of the requests asked last."""
 
-    def __init__(self, index: NodeIndex, max_asks: int = MAX_ASKS) -> None:
+    def __init__(self, index: NodeIndex) -> None:
         self._index = index
-        self._max_asks = max_asks
         self._known: OrderedDict[ContainerAsk, _KeptJudgement] = OrderedDict()
 
     def alike(self, names: Sequence[NodeName], reason: Reason | None) -> IndexAnswer:
@@ -90,7 +89,7 @@ class NodeJudge:
             known.codes[changed] = fit.judge(index, ask, changed)
             known.version = index.version
         self._known.move_to_end(ask)
-        if len(self._known) > self._max_asks:
+        if len(self._known) > MAX_ASKS:
             self._known.popitem(last=False)
         return known.codes
 

@@ -69,9 +69,9 @@ def read(folder: Path = _SOURCES) -> dict[str, Function]:
     return listed
 
 
-def hooked(folder: Path = _SOURCES) -> set[str]:
+def hooked() -> set[str]:
     """Return the names of the hooked functions."""
-    return {function.name for function in read(folder).values() if function.status is HookStatus.HOOKED}
+    return {function.name for function in read().values() if function.status is HookStatus.HOOKED}
 
 
 def _lines(folder: Path) -> Iterator[Function]:

@@ -141,7 +141,8 @@ int fault_injected(const char *function) {
     return match(function, version);
 }
 
-int fault_injected_for(const char *function, const char *uuid) {
+/* The result that `function` must return for one card, by a line FUNCTION@UUID or *@UUID; 0 = none. */
+static int injected_for_card(const char *function, const char *uuid) {
     char name[128];
     (void)snprintf(name, sizeof name, "%s@%s", function, uuid);
     int result = fault_injected(name);
@@ -153,7 +154,7 @@ int fault_injected_for(const char *function, const char *uuid) {
 int fault_awaited(const char *function, const char *uuid) {
     const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
     int result;
-    while ((result = uuid ? fault_injected_for(function, uuid) : fault_injected(function)) == HANGS)
+    while ((result = uuid ? injected_for_card(function, uuid) : fault_injected(function)) == HANGS)
         nanosleep(&pause, NULL);
     return result;
 }

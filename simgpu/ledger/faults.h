@@ -6,9 +6,6 @@
  * of a line with a limited count, over all processes. */
 int fault_injected(const char *function);
 
-/* The result that `function` must return for one card, by a line FUNCTION@UUID or *@UUID; 0 = none. */
-int fault_injected_for(const char *function, const char *uuid);
-
 /* The result that `function` must return, for one card if `uuid` is given, else NULL; 0 = none. Waits until the fault
  * is removed where its result is -1: the call hangs. */
 int fault_awaited(const char *function, const char *uuid);

@@ -89,7 +89,6 @@ class World:
         self.processes: dict[int, Process] = {}
         self.free_at = START
         self.last: Process | None = None
-        self.idle_entitled = 0
 
     def __enter__(self) -> Self:
         return self

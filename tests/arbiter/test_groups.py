@@ -20,9 +20,9 @@ MODELS, OTHERS = (SpaceGroup(Namespace("team"), name) for name in ("models", "ot
 MEMBER_HELLO = HELLO.pack(MAGIC, VERSION, JOINS | IN_SPACE, CARD)
 
 
-def limits_of(cores: int, group: SpaceGroup | None = None, priority: int = 0) -> Limits:
+def limits_of(cores: int, group: SpaceGroup | None = None) -> Limits:
     space = SpaceMembership(group.fingerprint, None) if group else None
-    return Limits((CardLimit(GPU, None, cores),), ComputePolicy.BURST, priority, space=space)
+    return Limits((CardLimit(GPU, None, cores),), ComputePolicy.BURST, space=space)
 
 
 def busy(*containers: Container) -> None:

@@ -54,11 +54,6 @@ class Rank:
         cuda.cuStreamSynchronize(P(self._stream))
         return time.monotonic()
 
-    def wait_beside(self) -> float:
-        """Wait for the rank's other stream, and return CLOCK_MONOTONIC in seconds."""
-        cuda.cuStreamSynchronize(P(self._other))
-        return time.monotonic()
-
 
 _ranks: dict[int, Rank] = {}
 

@@ -22,9 +22,10 @@ from vgpu.domain.formats import limits
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.bound_pod import BoundPod, PodKey
 from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
-from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.space.membership import GroupMembership
@@ -113,9 +114,9 @@ class PluginParts:
         self.files.prepare(new.id)
         return new
 
-    def set_holder(self, pod: BoundPod, ids: frozenset[str], name: str = "main") -> None:
+    def set_holder(self, pod: BoundPod, ids: frozenset[str]) -> None:
         """Let pod-resources list a pod's container as the holder of these IDs."""
-        self.kubelet.held[pod.key] = {ContainerName(name): {names.SLICE: ids}}
+        self.kubelet.held[pod.key] = {ContainerName("main"): {names.SLICE: ids}}
 
     def enforced_limits(self, allocated: Allocation) -> list[tuple[str, int]]:
         """Card and cores of each entry in an allocation's limits file."""

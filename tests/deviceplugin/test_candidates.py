@@ -11,7 +11,7 @@ from deviceplugin.candidates import AdmissionCandidate
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, plain, sidecar, slices
 from vgpu.domain import names
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 
 
 def never_served(_: str, __: str) -> bool:

@@ -10,7 +10,7 @@ from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu.domain import names
 from vgpu.domain.identifiers import ContainerName, Namespace
-from vgpu.node.containers.pods import PodKey
+from vgpu.node.containers.bound_pod import PodKey
 
 NS = Namespace("ns")
 

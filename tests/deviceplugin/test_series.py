@@ -28,7 +28,7 @@ from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import uuid_bytes
 from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 from vgpu.domain.quantity import MIB
-from vgpu.node.usage.metrics_reader import PERIOD_S
+from vgpu.node.usage.sampler import PERIOD_S
 
 __all__ = ["served"]  # a fixture
 NS_PER_S = 1_000_000_000

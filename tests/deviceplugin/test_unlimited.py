@@ -15,10 +15,10 @@ from vgpu.domain.quantity import MIB
 PID = 4711
 
 
-async def sharing_pod(world: World, name: str = "p", **more: Any) -> JsonObject:
+async def sharing_pod(world: World, **more: Any) -> JsonObject:
     """A running pod with a share of 512 MiB, whose process uses its card by the rules, 100 MiB of it."""
-    pod = await world.run(name, container("main", gpu_mem=512), **more)
-    await with_status(world, name, main=ID)
+    pod = await world.run("p", container("main", gpu_mem=512), **more)
+    await with_status(world, "p", main=ID)
     use(world, 0, pod, pid=PID)
     world.processes.files[PID] = files_of(world, pod)
     return pod

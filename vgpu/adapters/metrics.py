@@ -59,8 +59,8 @@ Collect = Callable[[], Iterable[MetricFamily]]
 class Counting(Protocol):
     """A counter with its labels."""
 
-    def inc(self, amount: float = 1) -> None:
-        """Add to the counter."""
+    def inc(self) -> None:
+        """Add 1 to the counter."""
 
 
 class Observing(Protocol):

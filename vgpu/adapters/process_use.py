@@ -62,10 +62,10 @@ def pids_here(inside: Collection[tuple[int, int]], root: Path = Path("/proc")) -
     return {int(entry.name) for entry in root.iterdir() if entry.name.isdecimal() and _inside(entry) in wanted}
 
 
-def found_here(inside: Collection[tuple[int, int]], root: Path = Path("/proc")) -> set[tuple[int, int]]:
-    """Return those of the processes, named by pid and pid namespace, that `root` shows; zombies are left out."""
+def found_here(inside: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return those of the processes, named by pid and pid namespace, that /proc shows; zombies are left out."""
     wanted, found = set(inside), set[tuple[int, int]]()
-    for entry in root.iterdir():
+    for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (process := _inside(entry)) in wanted and not _is_zombie(entry):
             found.add(process)
     return found

@@ -10,7 +10,6 @@ import fcntl
 import os
 import struct
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 
 from vgpu.adapters import process_use
@@ -25,12 +24,11 @@ MAX_KNOWN: Final = 4096
 class SlotOwners:
     """Tells which slots of regions have owners that have ended. Use it from one thread at a time.
 
-    It remembers 4,096 of them. A region whose container leaves ever more behind makes no other's be looked for again.
+    Where /proc does not show the containers' processes, only the locks of the regions tell. It remembers 4,096 slots
+    whose owners have ended; a region with very many of them displaces none of another region.
     """
 
-    def __init__(self, root: Path = Path("/proc")) -> None:
-        """`root`: a /proc that shows the containers' processes; without them only the locks tell."""
-        self._root = root
+    def __init__(self) -> None:
         self._ended = FairCache[int, SlotOwner, bool](MAX_KNOWN)  # by the region's inode
 
     def ended(self, handle: int, data: bytes) -> tuple[int, ...]:
@@ -49,7 +47,7 @@ class SlotOwners:
         """Return those of these owners that have ended; looks at every process of the machine."""
         if not owners:
             return set()
-        living = process_use.found_here({(owner.pid, owner.namespace) for owner in owners}, self._root)
+        living = process_use.found_here({(owner.pid, owner.namespace) for owner in owners})
         return {owner for owner in owners if (owner.pid, owner.namespace) not in living}
 
 

@@ -230,7 +230,14 @@ def _card(state: CardState, reason: Reason | None) -> CardVerdict:
     if reason is Reason.CARD_EXCLUSIVE and card.exclusive_process:
         detail = EXCLUSIVE_PROCESS
     return CardVerdict(
-        card.uuid, card.index, card.model, card.memory_mib, state.free_mib, state.free_cores, reason, detail
+        uuid=card.uuid,
+        index=card.index,
+        model=card.model,
+        memory_mib=card.memory_mib,
+        free_mib=state.free_mib,
+        free_cores=state.free_cores,
+        reason=reason,
+        detail=detail,
     )
 
 

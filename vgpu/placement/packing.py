@@ -56,10 +56,17 @@ def share(request: PodRequest, containers: Sequence[ContainerRequest], slice_mib
         elif container.kind is ContainerKind.APP:
             app += _alone(request, container, slice_mib)
         if container is request.anchor:
-            for other in request.containers:
-                if other.kind is ContainerKind.INIT:
-                    init = init.larger(_alone(request, other, slice_mib))
+            init = _largest_init(request, slice_mib)
     return sidecar + init.larger(app)
+
+
+def _largest_init(request: PodRequest, slice_mib: int) -> Usage:
+    """Return the most that an init container takes; they run one after the other."""
+    largest = NO_USAGE
+    for container in request.containers:
+        if container.kind is ContainerKind.INIT:
+            largest = largest.larger(_alone(request, container, slice_mib))
+    return largest
 
 
 def whole(state: CardState) -> Usage:

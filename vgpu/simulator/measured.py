@@ -83,18 +83,18 @@ def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
             memory = grant.memory_mib // 2
             used = percent * lasted // FULL_CORES
             yield MeasuredUse(
-                uid,
-                container,
-                grant.gpu,
-                from_ms,
-                until_ms,
-                used,
-                percent,
-                memory,
-                memory,
-                levels if levels[-1] else (),
-                0,
-                (used // WAIT_PART, used // (2 * WAIT_PART), 0, 0),
+                pod_uid=uid,
+                container=container,
+                gpu=grant.gpu,
+                from_ms=from_ms,
+                until_ms=until_ms,
+                gpu_ms=used,
+                percent=percent,
+                used_mib=memory,
+                peak_mib=memory,
+                levels=levels if levels[-1] else (),
+                idle_ms=0,
+                wait_ms=(used // WAIT_PART, used // (2 * WAIT_PART), 0, 0),
             )
 
 

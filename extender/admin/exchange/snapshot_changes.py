@@ -120,10 +120,15 @@ class SnapshotChanges:
         self._policies = replace(policies, models=policies.models.copy())
         self._number += 1
         return SnapshotEnd(
-            self._number, self._cluster.slice_mib, inputs.why_not_bound(), None if is_known else self._policies,
-            inputs.health(), inputs.leader(), replace(held, usages={}) if held is not None else None,
-            dict(inputs.gangs.known.impossible()),
-        )  # fmt: skip
+            number=self._number,
+            slice_mib=self._cluster.slice_mib,
+            why_not_bound=inputs.why_not_bound(),
+            policies=None if is_known else self._policies,
+            health=inputs.health(),
+            leader=inputs.leader(),
+            held=replace(held, usages={}) if held is not None else None,
+            impossible_gangs=dict(inputs.gangs.known.impossible()),
+        )
 
     def _view(self, name: NodeName) -> NodeView | None:
         if name not in self._cluster.objects.gpunodes:

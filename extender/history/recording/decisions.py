@@ -48,17 +48,17 @@ def decision(
     """Return the decision to bind a pod; of cards that `node` does not contain the model and size are unknown."""
     kind, name = pod.lifecycle.owner
     return Decision(
-        pod_name(pod),
-        node_name,
-        at_ms,
-        pod.lifecycle.created_ms,
-        PodOwner(kind, name) if kind else PodOwner("Pod", pod.name),
-        labels(pod.scheduling.labels),
-        tuple(_containers(chosen)),
-        tuple(_cards(node, request, chosen)),
-        refused,
-        source,
-        str(request.options.group(pod.namespace) or ""),
+        pod=pod_name(pod),
+        node=node_name,
+        at_ms=at_ms,
+        created_ms=pod.lifecycle.created_ms,
+        owner=PodOwner(kind, name) if kind else PodOwner("Pod", pod.name),
+        labels=labels(pod.scheduling.labels),
+        containers=tuple(_containers(chosen)),
+        cards=tuple(_cards(node, request, chosen)),
+        refused=refused,
+        source=source,
+        group=str(request.options.group(pod.namespace) or ""),
     )
 
 

@@ -9,11 +9,29 @@ from vgpu.domain.identifiers import NodeName
 def used(node: NodeName, use: ContainerUse) -> Used:
     """Return the record of an entry of a GPUNode's `status.usage`."""
     return Used(
-        use.pod_uid, node, use.container, use.gpu, use.from_ms, use.until_ms, use.gpu_ms, use.peak_mib, use.levels,
-        use.used_mib, use.wait_ms,
-    )  # fmt: skip
+        pod_uid=use.pod_uid,
+        node=node,
+        container=use.container,
+        gpu=use.gpu,
+        from_ms=use.from_ms,
+        until_ms=use.until_ms,
+        gpu_ms=use.gpu_ms,
+        peak_mib=use.peak_mib,
+        levels=use.levels,
+        used_mib=use.used_mib,
+        wait_ms=use.wait_ms,
+    )
 
 
 def card_measured(node: NodeName, use: ReportedCardUse) -> CardMeasured:
     """Return the record of an entry of a GPUNode's `status.cardUse`."""
-    return CardMeasured(node, use.gpu, use.from_ms, use.until_ms, use.busy_ms, use.used_mib, use.celsius, use.watts)
+    return CardMeasured(
+        node=node,
+        gpu=use.gpu,
+        from_ms=use.from_ms,
+        until_ms=use.until_ms,
+        busy_ms=use.busy_ms,
+        used_mib=use.used_mib,
+        celsius=use.celsius,
+        watts=use.watts,
+    )

@@ -27,17 +27,17 @@ export function hasToken() {
 
 /** GET a path below /api/v1. A query's lists become repeated parameters; empty values are left out. */
 export async function get(path, query = {}) {
-  const body = await fetched(path, query);
-  note(path, body.staleSince ?? "");
+  const body = await fetchJson(path, query);
+  noteStaleness(path, body.staleSince ?? "");
   return body;
 }
 
-async function fetched(path, query) {
+async function fetchJson(path, query) {
   const parameters = Object.entries(query).flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).filter((each) => each !== "" && each !== undefined)
       .map((each) => [name, each]));
   const text = new URLSearchParams(parameters).toString();
-  return answer(await send(`${path}${text ? `?${text}` : ""}`));
+  return readAnswer(await send(`${path}${text ? `?${text}` : ""}`));
 }
 
 const OF_CLUSTER = new Set(["summary", "gpus", "nodes", "pods", "pending"]); // old or fresh together
@@ -51,7 +51,7 @@ export function whenStale(listener) {
   onStale("");
 }
 
-function note(path, since) {
+function noteStaleness(path, since) {
   stale.set(OF_CLUSTER.has(path) ? "cluster" : path, since);
   onStale([...stale.values()].filter(Boolean).sort()[0] ?? "");
 }
@@ -69,7 +69,7 @@ export function summary() {
 /** POST a body, or none. */
 export async function post(path, body) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-  return answer(await send(path, { method: "POST", headers, body: body === undefined ? null : JSON.stringify(body) }));
+  return readAnswer(await send(path, { method: "POST", headers, body: body === undefined ? null : JSON.stringify(body) }));
 }
 
 /**
@@ -81,28 +81,28 @@ export async function post(path, body) {
 export async function follow(onChange, onState, signal) {
   let isFirst = true;
   while (!signal.aborted) {
-    await shown();
-    const hidden = untilHidden(signal);
+    await untilShown();
+    const untilHidden = abortedWhenHidden(signal);
     try {
-      const response = await send("events", { signal: hidden });
+      const response = await send("events", { signal: untilHidden });
       isFirst &&= !response.ok;
-      await read(response, onChange, onState);
+      await readStream(response, onChange, onState);
     } catch (error) {
-      if (isFirst && !hidden.aborted) onChange(null);
+      if (isFirst && !untilHidden.aborted) onChange(null);
       isFirst = false;
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
         onState(false, error.message);
         return;
       }
     }
-    if (hidden.aborted) continue;
+    if (untilHidden.aborted) continue;
     onState(false, "the connection is lost; trying again");
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 }
 
 /** Wait until somebody may see the page. */
-async function shown() {
+async function untilShown() {
   while (document.hidden)
     await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
 }
@@ -111,7 +111,7 @@ async function shown() {
  * Return a signal that aborts with `signal`, and when the page is hidden: a browser has six connections to a host, so
  * pages in six other tabs would leave none for the one that is seen.
  */
-function untilHidden(signal) {
+function abortedWhenHidden(signal) {
   const ended = new AbortController();
   const look = () => {
     if (document.hidden || signal.aborted) ended.abort();
@@ -122,8 +122,8 @@ function untilHidden(signal) {
   return ended.signal;
 }
 
-async function read(response, onChange, onState) {
-  if (!response.ok) await answer(response);
+async function readStream(response, onChange, onState) {
+  if (!response.ok) await readAnswer(response);
   onState(true, "");
   onChange(null); // what changed while no stream was open
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -133,7 +133,7 @@ async function read(response, onChange, onState) {
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     const frames = (rest + part.value).split("\n\n");
     rest = frames.pop();
-    changes = merged(changes, frames.map(parsed).filter((change) => change !== undefined));
+    changes = merged(changes, frames.map(changeOf).filter((change) => change !== undefined));
     if (timer === null && (changes === null || changes.length)) {
       timer = setTimeout(() => {
         onChange(changes);
@@ -151,7 +151,7 @@ export function merged(one, other) {
 }
 
 /** Return the change of a frame of the stream; null for an overflow, undefined for a heartbeat. */
-function parsed(frame) {
+function changeOf(frame) {
   const kind = /^event: (.*)$/m.exec(frame)?.[1];
   if (kind === undefined) return undefined;
   if (kind === "overflow") return null;
@@ -169,16 +169,16 @@ function unreachable(error) {
   throw error instanceof TypeError ? new Unreachable(error.message) : error;
 }
 
-async function answer(response) {
+async function readAnswer(response) {
   const isJson = /[/+]json/.test(response.headers.get("content-type") ?? "");
   const body = isJson ? await response.json().catch(unreachable) : null;
   if (response.ok && body !== null) return body;
   const errors = Array.isArray(body?.errors) ? body.errors : [];
-  throw new Problem(response.status, body?.detail ?? absent(response, body), errors);
+  throw new Problem(response.status, body?.detail ?? errorText(response, body), errors);
 }
 
 /** Return the words about an answer that is not the admin REST's, such as the API server's while the extender starts. */
-function absent({ status, statusText }, body) {
+function errorText({ status, statusText }, body) {
   const why = typeof body?.message === "string" ? body.message : `${status} ${statusText}`;
   return status >= 500 ? `The admin REST does not answer now (${why}). The page tries again.` : why;
 }

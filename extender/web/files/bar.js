@@ -1,4 +1,4 @@
-// A drawn bar: the parts of a whole that are given away, and how much of the whole is used.
+// A drawn bar: the parts of a whole that are allocated, and how much of the whole is used.
 
 /** Return a bar of parts; `used` is marked by a line, in the unit of the parts. */
 export function bar(parts, whole, used = null) {

@@ -13,7 +13,7 @@ const CHARTS_MS = 60000; // nodes report about once a minute
 
 export const title = () => "Card";
 
-export function open(root, [uuid], again) {
+export function open(root, [uuid], reload) {
   const heading = element("h1", {}, "Card");
   const facts = element("p", { class: "facts" });
   const actions = element("p", { class: "controls" });
@@ -22,7 +22,7 @@ export function open(root, [uuid], again) {
   let chartsAt = 0;
   const [timeHeading, time] = chosenTime(() => {
     chartsAt = 0;
-    again();
+    reload();
   });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,
@@ -32,7 +32,7 @@ export function open(root, [uuid], again) {
   async function load() {
     const card = await api.get(`gpus/${encodeURIComponent(uuid)}`);
     heading.textContent = `${card.node}, card ${card.index}`;
-    facts.replaceChildren(`${card.model}, ${memory(card.memoryMiB)}. `, element("code", {}, card.uuid), " ", ...states(card));
+    facts.replaceChildren(`${card.model}, ${memory(card.memoryMiB)}. `, element("code", {}, card.uuid), " ", ...stateBadges(card));
     if (!actions.dataset.busy) showAction(actions, card, load);
     list.replaceChildren(...containers(card));
     if (Date.now() - chartsAt > CHARTS_MS) {
@@ -43,7 +43,8 @@ export function open(root, [uuid], again) {
   return load;
 }
 
-export function states(card) {
+/** Return badges: healthy or why not, why it is closed, held whole, and since when its node is silent. */
+export function stateBadges(card) {
   const closed = closedBecause(card);
   return [
     card.healthy ? badge("healthy", "good") : badge(card.reason || "unhealthy", "bad"), " ",
@@ -56,17 +57,17 @@ export function states(card) {
 /** Cordon asks once, says what happens, and can be undone. */
 function showAction(actions, card, load) {
   const wanted = card.cordoned ? "uncordon" : "cordon";
-  const kept = actions.querySelector("button")?.textContent;
-  const text = card.cordoned ? "Take new containers again" : "Close for new containers";
-  if (card.countsOn || kept === text) return;
+  const shownText = actions.querySelector("button")?.textContent;
+  const text = card.cordoned ? "Uncordon" : "Cordon";
+  if (card.countsOn || shownText === text) return;
   const run = async () => {
     actions.dataset.busy = "1";
-    actions.replaceChildren(element("span", { role: "status" }, card.cordoned ? "Opening…" : "Closing…"));
+    actions.replaceChildren(element("span", { role: "status" }, card.cordoned ? "Uncordoning…" : "Cordoning…"));
     try {
       await api.post(`gpus/${encodeURIComponent(card.uuid)}/${wanted}`);
       delete actions.dataset.busy;
       showAction(actions, { ...card, cordoned: !card.cordoned }, load);
-      actions.append(element("span", { role: "status" }, card.cordoned ? "New containers may come." : "Closed. Running containers stay."));
+      actions.append(element("span", { role: "status" }, card.cordoned ? "The card takes new containers again." : "The card takes no new containers. Running ones stay."));
       actions.querySelector("button").focus();
     } catch (problem) {
       actions.replaceChildren(element("span", { class: "error", role: "alert" }, problem.message));
@@ -84,8 +85,8 @@ function showAction(actions, card, load) {
       showAction(actions, card, load);
       actions.querySelector("button").focus();
     };
-    const yes = element("button", { click: run }, "Close it");
-    actions.replaceChildren(element("span", {}, "Close this card for new containers? Running ones stay."), yes, element("button", { click: back }, "Leave it open"));
+    const yes = element("button", { click: run }, "Cordon it");
+    actions.replaceChildren(element("span", {}, "Cordon this card? It takes no new containers; running ones stay."), yes, element("button", { click: back }, "Cancel"));
     yes.focus();
   };
   actions.replaceChildren(element("button", { click: ask }, text));
@@ -99,7 +100,7 @@ function containers(card) {
   const cores = card.pods.flatMap((held) => split(held.cores, held.usedCores ?? 0));
   return [
     element("div", { class: "stacks" },
-      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} given${known(card.usedMiB, memory, "in use")}`),
+      stack("Memory", [...mib, [others, "given others"]], card.memoryMiB, `${memory(card.allocatedMiB)} of ${memory(card.memoryMiB)} allocated${known(card.usedMiB, memory, "in use")}`),
       stack("Time", cores, 100, `${percent(card.heldWhole ? 100 : card.allocatedCores)} guaranteed${known(card.usedCores, percent, "used")}`),
       element("p", { class: "keys" }, key("usedpart", "guaranteed and used"), key("given", "guaranteed and idle"), key("over", "used beyond the guarantee"), key("free", "free"))),
     card.pods.length ? element("ul", { class: "held" }, card.pods.map((held) => element("li", {},

@@ -16,24 +16,24 @@ export function closedBecause(card) {
   return card.nodeReason;
 }
 
-/** Return the percent of a card's memory and time that is given away. */
-export function given(card) {
+/** Return the percent of a card's memory that is allocated, and of its time that is guaranteed. */
+export function allocated(card) {
   const cores = card.heldWhole ? 100 : card.allocatedCores;
   return [Math.min(100, (100 * card.allocatedMiB) / Math.max(1, card.memoryMiB)), cores];
 }
 
 /** The words that a screen reader says, and a pointer shows, about a card. */
 export function described(card) {
-  const [mib, cores] = given(card);
+  const [mib, cores] = allocated(card);
   const used = card.usedCores === null ? "" : `, ${percent(card.usedCores)} of its time used`;
   const closed = closedBecause(card);
-  const state = card.healthy ? (closed ? `closed: ${closed}` : "open") : `ill: ${card.reason || "unhealthy"}`;
-  return `${card.node} card ${card.index}, ${card.model}, ${memory(card.memoryMiB)}: ${percent(mib)} of memory and ${percent(cores)} of time given${used}, ${state}`;
+  const state = card.healthy ? (closed ? `closed: ${closed}` : "open") : `unhealthy${card.reason ? `: ${card.reason}` : ""}`;
+  return `${card.node} card ${card.index}, ${card.model}, ${memory(card.memoryMiB)}: ${percent(mib)} of memory allocated and ${percent(cores)} of time guaranteed${used}, ${state}`;
 }
 
 /** What a large tile shows, from top to bottom. */
 function figures(card) {
-  const state = card.healthy ? (closedBecause(card) && "closed") : "ill";
+  const state = card.healthy ? (closedBecause(card) && "closed") : "unhealthy";
   return [
     element("span", { class: "tilehead" }, `card ${card.index}`, element("span", { class: state || "muted" }, state || counted(card.podCount, "pod"))),
     element("span", { class: "tilebar memory" }),
@@ -148,7 +148,7 @@ export class CardMap {
       tile = element("button", { class: "cardtile", tabindex: "-1", type: "button" });
       this.tiles.set(key, tile);
     }
-    const [mib, cores] = given(card);
+    const [mib, cores] = allocated(card);
     const text = described(card);
     const before = this.cards.get(tile);
     this.cards.set(tile, card);
@@ -156,7 +156,7 @@ export class CardMap {
     tile.setAttribute("aria-label", text);
     tile.style.setProperty("--mem", `${mib}%`);
     tile.style.setProperty("--time", `${cores}%`);
-    const marks = [closedBecause(card) && "closed", !card.healthy && "ill", card.staleSince && "stale"].filter(Boolean);
+    const marks = [closedBecause(card) && "closed", !card.healthy && "unhealthy", card.staleSince && "stale"].filter(Boolean);
     tile.className = ["cardtile", ...marks].join(" ");
     if (this.isLarge) tile.replaceChildren(...figures(card));
     return tile;

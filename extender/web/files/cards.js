@@ -1,10 +1,10 @@
-// The cards: how much of each is given away and used, and which containers have it.
+// The cards: how much of each is allocated and used, and which containers have it.
 
 import * as address from "./address.js";
 import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { byName, CardMap, closedBecause, keyOf } from "./cardmap.js";
-import { badge, choice, element, field, podLink, show, suggestions, table } from "./dom.js";
+import { badge, choice, element, field, podLink, suggestions, table, updateChildren } from "./dom.js";
 import { clock, grouped, memory, percent, share } from "./format.js";
 import { overview } from "./overview.js";
 
@@ -15,15 +15,15 @@ const MAP_FIELDS = "uuid,node,rack,index,model,memoryMiB,allocatedMiB,allocatedC
 const NAMESPACES_MS = 10000; // between two loads of which namespaces are on which cards
 const COLUMNS = [["Card", "name"], ["Memory", "bar-cell"], ["Time", "bar-cell"], ["Containers", ""], ["Action", "actions"]];
 const STATES = {
-  all: ["all", () => true],
-  free: ["with room", (card) => card.healthy && !closedBecause(card) && !card.heldWhole && card.allocatedMiB < card.memoryMiB],
-  used: ["in use", (card) => card.podCount > 0],
-  closed: ["closed", (card) => Boolean(closedBecause(card))],
-  unhealthy: ["ill", (card) => !card.healthy],
-  cordoned: ["cordoned", (card) => card.cordoned],
+  all: { label: "all", matches: () => true },
+  free: { label: "with room", matches: (card) => card.healthy && !closedBecause(card) && !card.heldWhole && card.allocatedMiB < card.memoryMiB },
+  used: { label: "in use", matches: (card) => card.podCount > 0 },
+  closed: { label: "closed", matches: (card) => Boolean(closedBecause(card)) },
+  unhealthy: { label: "unhealthy", matches: (card) => !card.healthy },
+  cordoned: { label: "cordoned", matches: (card) => card.cordoned },
 };
 const DEFAULTS = { as: "map", by: "node", show: "all", node: "", model: "", namespace: "" };
-const NONE = "No card is like this. A node appears here when its device plugin has reported its cards.";
+const NONE = "No card matches. A node appears here when its device plugin has reported its cards.";
 const DRAWN = new Set(MAP_FIELDS.split(","));
 
 let opened = ""; // the card that was looked at last: it has the focus when one comes back
@@ -31,41 +31,41 @@ let opened = ""; // the card that was looked at last: it has the focus when one 
 export const title = () => "Cards";
 
 export function open(root) {
-  const kept = address.chosen(DEFAULTS);
-  if (!Object.hasOwn(STATES, kept.show)) kept.show = DEFAULTS.show;
+  const chosen = address.chosen(DEFAULTS);
+  if (!Object.hasOwn(STATES, chosen.show)) chosen.show = DEFAULTS.show;
   let limit = PAGE;
   let cards = null; // by keyOf
   let namespaces = new Map(); // of cards, by keyOf
   let namespacesAt = 0;
   const choose = (name) => (value) => {
-    kept[name] = value;
-    address.keep(kept, DEFAULTS);
+    chosen[name] = value;
+    address.keep(chosen, DEFAULTS);
     changed();
   };
   const typed = (name) => (event) => choose(name)(event.target.value.trim());
   const models = suggestions("models");
-  const spaces = suggestions("namespaces");
-  const [nodeLabel] = field("Node", { type: "search", placeholder: "part of a name", value: kept.node, input: typed("node") });
-  const [modelLabel] = field("Model", { type: "search", placeholder: "part of a name", value: kept.model, list: models.id, input: typed("model") });
-  const [spaceLabel] = field("Namespace", { type: "search", placeholder: "part of a name", value: kept.namespace, list: spaces.id, input: typed("namespace") });
+  const namespaceNames = suggestions("namespaces");
+  const [nodeLabel] = field("Node", { type: "search", placeholder: "part of a name", value: chosen.node, input: typed("node") });
+  const [modelLabel] = field("Model", { type: "search", placeholder: "part of a name", value: chosen.model, list: models.id, input: typed("model") });
+  const [namespaceLabel] = field("Namespace", { type: "search", placeholder: "part of a name", value: chosen.namespace, list: namespaceNames.id, input: typed("namespace") });
   const numbers = element("div");
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const count = element("p", { class: "empty", role: "status" });
-  const keys = element("p", { class: "keys" }, "Left: memory given. Right: time given. ",
-    element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key ill" }), " ill"));
+  const keys = element("p", { class: "keys" }, "Left: memory allocated. Right: time guaranteed. ",
+    element("span", {}, element("i", { class: "key closed" }), " closed"), element("span", {}, element("i", { class: "key unhealthy" }), " unhealthy"));
   const map = new CardMap((uuid) => {
     opened = uuid;
     location.hash = `#/cards/${encodeURIComponent(uuid)}`;
   });
-  const options = Object.entries(STATES).map(([name, [text]]) => [name, text]);
+  const options = Object.entries(STATES).map(([name, { label }]) => [name, label]);
   root.append(
     element("h1", {}, "Cards"),
     numbers,
     element("div", { class: "controls filters" },
-      nodeLabel, modelLabel, spaceLabel, models, spaces,
-      choice("Show", options, kept.show, choose("show")),
-      choice("As", [["map", "map"], ["list", "list"]], kept.as, choose("as")),
-      choice("By", [["node", "node"], ["rack", "rack"]], kept.by, choose("by"))),
+      nodeLabel, modelLabel, namespaceLabel, models, namespaceNames,
+      choice("Show", options, chosen.show, choose("show")),
+      choice("As", [["map", "map"], ["list", "list"]], chosen.as, choose("as")),
+      choice("By", [["node", "node"], ["rack", "rack"]], chosen.by, choose("by"))),
     list,
   );
 
@@ -74,28 +74,28 @@ export function open(root) {
     const summary = api.summary();
     if (changes && cards) await summary.catch(() => null); // cards and numbers change in one frame
     const parts = changes && cards ? apply(changes) : reload();
-    await Promise.all([parts, summary.then((found) => show(numbers, overview(found)))]);
-    if (isFirst && opened && kept.as === "map") map.select(opened, true);
+    await Promise.all([parts, summary.then((found) => updateChildren(numbers, overview(found)))]);
+    if (isFirst && opened && chosen.as === "map") map.select(opened, true);
   }
 
   async function reload() {
     const found = new Map();
     for await (const page of pages({ fields: MAP_FIELDS, sort: "node,index" })) {
       for (const card of page) found.set(keyOf(card), card);
-      if (!cards && kept.as === "map" && found.size === ALL) drawMap([...found.values()].filter(matching()), found.size);
+      if (!cards && chosen.as === "map" && found.size === ALL) drawMap([...found.values()].filter(matching()), found.size);
     }
     cards = found;
     suggestModels();
-    if (kept.namespace) await loadNamespaces();
+    if (chosen.namespace) await loadNamespaces();
     await draw();
   }
 
   /** Change what has changed: a map is drawn again only where other cards are in it. */
   async function apply(changes) {
     const changedCards = changes.filter(({ kind }) => kind === "gpu");
-    if (kept.namespace && Date.now() - namespacesAt > NAMESPACES_MS) await loadNamespaces();
+    if (chosen.namespace && Date.now() - namespacesAt > NAMESPACES_MS) await loadNamespaces();
     const matches = matching();
-    let isSameMap = kept.as === "map" && !kept.namespace;
+    let isSameMap = chosen.as === "map" && !chosen.namespace;
     for (const { type, object } of changedCards) {
       const key = keyOf(object);
       const before = cards.get(key);
@@ -115,7 +115,7 @@ export function open(root) {
   /** What is chosen has changed. */
   async function changed() {
     if (!cards) return;
-    if (kept.namespace && !namespacesAt) await loadNamespaces();
+    if (chosen.namespace && !namespacesAt) await loadNamespaces();
     await draw();
   }
 
@@ -126,7 +126,7 @@ export function open(root) {
       for (const card of page) found.set(keyOf(card), card.namespaces);
     }
     namespaces = found;
-    spaces.offer(new Set([...found.values()].flat()));
+    namespaceNames.offer(new Set([...found.values()].flat()));
   }
 
   function suggestModels() {
@@ -136,20 +136,20 @@ export function open(root) {
   /** Return whether a card is one of those that are chosen. */
   function matching() {
     const has = (text, part) => text.toLowerCase().includes(part);
-    const [node, model, namespace] = [kept.node, kept.model, kept.namespace].map((text) => text.toLowerCase());
-    return (card) => has(card.node, node) && has(card.model, model) && STATES[kept.show][1](card)
+    const [node, model, namespace] = [chosen.node, chosen.model, chosen.namespace].map((text) => text.toLowerCase());
+    return (card) => has(card.node, node) && has(card.model, model) && STATES[chosen.show].matches(card)
       && (!namespace || (namespaces.get(keyOf(card)) ?? []).some((name) => has(name, namespace)));
   }
 
   async function draw() {
     const shown = [...cards.values()].filter(matching());
-    if (kept.as === "list") await drawList(shown);
+    if (chosen.as === "list") await drawList(shown);
     else drawMap(shown, cards.size);
   }
 
   function drawMap(shown, all) {
     if (!list.contains(map.root)) list.replaceChildren(keys, map.root, count);
-    map.update(shown, kept.by === "rack");
+    map.update(shown, chosen.by === "rack");
     count.textContent = shown.length ? `${grouped(shown.length)} of ${grouped(all)} cards` : NONE;
   }
 
@@ -158,7 +158,7 @@ export function open(root) {
     const rows = await withPods(shown.slice(0, limit));
     const lines = rows.flatMap((card, index) => [card.node === rows[index - 1]?.node ? [] : [heading(card.node)], row(card, load)].flat());
     if (!list.querySelector("table")) list.replaceChildren();
-    show(list, table(COLUMNS, lines, NONE),
+    updateChildren(list, table(COLUMNS, lines, NONE),
       shown.length > limit ? element("button", { click: () => { limit *= 3; draw(); } }, `Show more of ${grouped(shown.length)} cards`) : "");
   }
   return load;
@@ -190,20 +190,21 @@ function heading(node) {
 
 function row(card, load) {
   return element("tr", { "data-key": keyOf(card) },
-    element("td", { class: "name", "data-label": "Card" }, element("a", { title: card.uuid, href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.index}  ${card.model}${card.unified ? " (unified)" : ""}`), " ", states(card)),
+    element("td", { class: "name", "data-label": "Card" }, element("a", { title: card.uuid, href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.index}  ${card.model}${card.unified ? " (unified)" : ""}`), " ", unusualBadges(card)),
     element("td", { class: "bar-cell", "data-label": "Memory" }, memoryBar(card)),
     element("td", { class: "bar-cell", "data-label": "Time" }, timeBar(card)),
     element("td", { "data-label": "Containers" }, containers(card)),
     element("td", { class: "actions" }, card.countsOn ? `counts on ${card.countsOn}` : cordonButton(card, load)));
 }
 
-function states(card) {
+/** Return badges for what is unusual about a card: most cards of a list are healthy and open. */
+function unusualBadges(card) {
   return [
     card.healthy ? "" : badge(card.reason || "unhealthy", "bad"),
     card.staleSince ? badge(`last heard of at ${clock(card.staleSince)}`, "bad") : "",
     card.cordoned ? badge("cordoned", "warning") : "",
     card.nodeReason ? badge(card.nodeReason, "warning") : "",
-    card.heldWhole ? badge("whole", "plain") : "",
+    card.heldWhole ? badge("held whole", "plain") : "",
   ];
 }
 
@@ -218,8 +219,8 @@ function memoryBar(card) {
 
 function timeBar(card) {
   const used = card.usedCores === null ? "" : `, ${percent(card.usedCores)} used`;
-  const given = card.heldWhole ? 100 : card.allocatedCores;
-  return [bar([[given, "given"]], 100, card.usedCores), element("small", {}, `${percent(given)} guaranteed${used}`)];
+  const guaranteed = card.heldWhole ? 100 : card.allocatedCores;
+  return [bar([[guaranteed, "given"]], 100, card.usedCores), element("small", {}, `${percent(guaranteed)} guaranteed${used}`)];
 }
 
 function containers(card) {

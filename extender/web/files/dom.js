@@ -12,7 +12,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Listen by a property, which `show` can take from another element. */
+/** Listen by a property, which `updateChildren` can take from another element. */
 function listen(made, name, handler) {
   made.handlers ??= {};
   if (!Object.hasOwn(made.handlers, name)) made.addEventListener(name, (event) => made.handlers[name](event));
@@ -23,7 +23,7 @@ function listen(made, name, handler) {
  * Give an element these children, and change only what differs: focus, selection and scrolling stay where they are.
  * An element with `data-key` is that child of before which had the key, wherever it stood.
  */
-export function show(parent, ...children) {
+export function updateChildren(parent, ...children) {
   const wanted = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== "")
     .map((child) => (child instanceof Node ? child : document.createTextNode(child)));
   const known = new Map([...parent.children].reverse().filter((child) => child.dataset?.key).map((child) => [child.dataset.key, child]));
@@ -33,14 +33,14 @@ export function show(parent, ...children) {
     if (kept && kept !== parent.childNodes[index]) parent.insertBefore(kept, parent.childNodes[index] ?? null);
     const before = parent.childNodes[index];
     if (!before) parent.append(child);
-    else if (before !== child) become(before, child, Boolean(kept));
+    else if (before !== child) morph(before, child, Boolean(kept));
   });
   while (parent.childNodes.length > wanted.length) parent.lastChild.remove();
 }
 
 /** Make one node equal to another, in its place; one with a key that is not in the list any more is not changed. */
-function become(before, wanted, isSame) {
-  const isOther = before.nodeName !== wanted.nodeName || (!isSame && (before.dataset?.key || wanted.dataset?.key)) || wanted.nodeName === "FIGURE";
+function morph(before, wanted, hasSameKey) {
+  const isOther = before.nodeName !== wanted.nodeName || (!hasSameKey && (before.dataset?.key || wanted.dataset?.key)) || wanted.nodeName === "FIGURE";
   if (isOther) {
     if (before.dataset?.key) before.before(wanted);
     else before.replaceWith(wanted);
@@ -53,7 +53,7 @@ function become(before, wanted, isSame) {
   for (const { name, value } of [...wanted.attributes]) if (before.getAttribute(name) !== value) before.setAttribute(name, value);
   for (const { name } of [...before.attributes]) if (!wanted.hasAttribute(name) && name !== "open") before.removeAttribute(name);
   for (const [name, handler] of Object.entries(wanted.handlers ?? {})) listen(before, name, handler);
-  show(before, ...wanted.childNodes);
+  updateChildren(before, ...wanted.childNodes);
 }
 
 /** Return a table; `columns` are [heading, class of its cells], `rows` are lists of cells or ready `tr` elements. */
@@ -110,7 +110,7 @@ export function field(label, attributes) {
 /** Return a list of suggestions for inputs; `offer` takes the words. */
 export function suggestions(id) {
   const list = element("datalist", { id });
-  list.offer = (words) => show(list, [...words].sort().map((value) => element("option", { value })));
+  list.offer = (words) => updateChildren(list, [...words].sort().map((value) => element("option", { value })));
   return list;
 }
 

@@ -11,15 +11,15 @@ const DEFAULTS = { time: "24h" };
 
 /** Return the heading of charts with the choice of their time, and how that is read; the address keeps it. */
 export function chosenTime(onChange) {
-  const kept = address.chosen(DEFAULTS);
-  if (!TIMES.some(([time]) => time === kept.time)) kept.time = DEFAULTS.time;
+  const chosen = address.chosen(DEFAULTS);
+  if (!TIMES.some(([time]) => time === chosen.time)) chosen.time = DEFAULTS.time;
   const choose = (time) => {
-    kept.time = time;
-    address.keep(kept, DEFAULTS);
+    chosen.time = time;
+    address.keep(chosen, DEFAULTS);
     onChange();
   };
-  const heading = element("div", { class: "controls charttime" }, element("h2", {}, "Charts"), choice("of the last", TIMES, kept.time, choose));
-  return [heading, () => kept.time];
+  const heading = element("div", { class: "controls charttime" }, element("h2", {}, "Charts"), choice("of the last", TIMES, chosen.time, choose));
+  return [heading, () => chosen.time];
 }
 
 /** Seconds that launches of all containers waited in a minute, at the times of the card's figures. */

@@ -33,13 +33,13 @@ export function open(root) {
     kinds.push(made);
     list.append(made.root);
   };
-  const ask = async (made) => {
+  const ask = async (question) => {
     asked += 1;
     const own = asked;
     outcome.replaceChildren(element("p", { class: "empty" }, "Asking…"));
     let shown;
     try {
-      shown = await made();
+      shown = await question();
     } catch (problem) {
       const fields = (problem.fields ?? []).map((wrong) => element("li", {}, `${wrong.field}: ${wrong.detail}`));
       shown = [element("p", { class: "error", role: "alert" }, problem.message), element("ul", {}, fields)];

@@ -2,7 +2,7 @@
 
 import * as address from "./address.js";
 import * as api from "./api.js";
-import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
+import { badge, choice, element, field, moreButton, podLink, table, updateChildren } from "./dom.js";
 import { KINDS, ordered, sentence } from "./entries.js";
 import { beginning, clock } from "./format.js";
 
@@ -12,32 +12,32 @@ const DEFAULTS = { name: "", kind: "", since: "24h" };
 
 export const title = () => "History";
 
-export function open(root, _, again) {
-  const kept = address.chosen(DEFAULTS);
+export function open(root, _, reload) {
+  const chosen = address.chosen(DEFAULTS);
   let limit = 100;
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
-    kept[name] = value;
-    address.keep(kept, DEFAULTS);
-    again();
+    chosen[name] = value;
+    address.keep(chosen, DEFAULTS);
+    reload();
   };
-  const [label] = field("Pod", { type: "search", placeholder: "name", value: kept.name, change: (event) => choose("name")(event.target.value.trim()) });
+  const [label] = field("Pod", { type: "search", placeholder: "name", value: chosen.name, change: (event) => choose("name")(event.target.value.trim()) });
   root.append(
     element("h1", {}, "History"),
     element("div", { class: "controls" }, label,
-      choice("Event", [["", "any"], ...Object.entries(KINDS)], kept.kind, choose("kind")),
-      choice("in the last", PERIODS, kept.since, choose("since"))),
+      choice("Event", [["", "any"], ...Object.entries(KINDS)], chosen.kind, choose("kind")),
+      choice("in the last", PERIODS, chosen.since, choose("since"))),
     list,
   );
 
   async function load() {
-    const page = await api.get("history", { ...kept, limit });
-    show(list,
+    const page = await api.get("history", { ...chosen, limit });
+    updateChildren(list,
       page.storedSince ? element("p", { class: "empty" }, beginning(page).trim()) : "",
-      table(COLUMNS, ordered(page.items).map(row), "Nothing like this happened in this time. Choose a longer time, or any event."),
+      table(COLUMNS, ordered(page.items).map(row), "No event matches. Choose a longer time, or any event."),
       moreButton(page, limit, (rows) => {
         limit = rows;
-        again();
+        reload();
       }),
     );
   }

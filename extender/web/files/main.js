@@ -19,8 +19,8 @@ const connection = document.getElementById("connection");
 const menu = document.getElementById("menu");
 const waitingCount = document.getElementById("waiting-count");
 
-const STREAM_MS = 1000;
-const AGAIN_MS = 60000; // no event says that what is shown has become old
+const FIRST_EVENT_MS = 1000; // then a view is loaded without the stream
+const RELOAD_MS = 60000; // no event says that what is shown has become old
 let reload = async () => {};
 let isLive = false; // whether the first answer about the stream has come: what is loaded then misses no change
 
@@ -29,18 +29,18 @@ let isLive = false; // whether the first answer about the stream has come: what 
  * what has changed since, as `api.follow` has it; an empty list says that time has passed. `open` gets a function that
  * loads the view again: what is wrong with a filter is then said, and unsaid when the filter is mended.
  */
-function show() {
+function showView() {
   const [wanted, ...rest] = address.path();
   const name = Object.hasOwn(VIEWS, wanted) ? wanted : "cards"; // an object inherits toString and others
-  const one = { pods: [2, pod], cards: [1, card] }[name];
-  const view = one && rest.length === one[0] ? one[1] : VIEWS[name];
+  const [parts, pageOfOne] = { pods: [2, pod], cards: [1, card] }[name] ?? [];
+  const view = parts && rest.length === parts ? pageOfOne : VIEWS[name];
   const error = element("p", { class: "error", role: "alert", hidden: true });
-  const old = element("p", { class: "error", role: "status", hidden: true });
+  const staleNote = element("p", { class: "error", role: "status", hidden: true });
   const content = element("section");
-  root.replaceChildren(error, old, content);
+  root.replaceChildren(error, staleNote, content);
   api.whenStale((since) => {
-    old.hidden = !since;
-    old.textContent = since && `What this page shows is of ${clock(since)}: vgpushare has heard nothing since.`;
+    staleNote.hidden = !since;
+    staleNote.textContent = since && `What this page shows is of ${clock(since)}: vgpushare has heard nothing since.`;
     content.classList.toggle("stale", Boolean(since));
   });
   document.title = `${view.title(rest)} – vgpushare`;
@@ -49,25 +49,25 @@ function show() {
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const loads = once(view.open(content, rest, () => loads()), error, content);
-  reload = loads;
+  const load = oneAtATime(view.open(content, rest, () => load()), error, content);
+  reload = load;
   if (isLive) reload();
 }
 
 /** Return a function that loads at most once at a time; calls while loading load once more afterwards. */
-function once(load, error, content) {
+function oneAtATime(load, error, content) {
   let isRunning = false;
-  let waiting = []; // what has changed since the last load began
-  return async (changes = null) => {
-    waiting = api.merged(waiting, changes);
+  let unseen = []; // what has changed since the last load began
+  return async (newChanges = null) => {
+    unseen = api.merged(unseen, newChanges);
     if (isRunning) return;
     isRunning = true;
     try {
       do {
-        const now = waiting;
-        waiting = [];
-        await attempt(() => load(now), error, content);
-      } while (waiting === null || waiting.length);
+        const changes = unseen;
+        unseen = [];
+        await attempt(() => load(changes), error, content);
+      } while (unseen === null || unseen.length);
     } finally {
       isRunning = false;
     }
@@ -89,13 +89,13 @@ async function attempt(load, error, content) {
       return;
     }
     content.hidden = problem.status === 403; // controls of what may not be seen
-    error.replaceChildren(...said(problem));
+    error.replaceChildren(...errorContent(problem));
     error.hidden = false;
   }
 }
 
 /** Return what is wrong, and where to go on. A browser's own words about a connection that fails say nothing to people. */
-function said(problem) {
+function errorContent(problem) {
   if (problem instanceof api.Unreachable) return ["The admin REST cannot be reached. The page tries again."];
   if (problem.status !== 403) return [problem.message];
   return [`${problem.message}. `, element("a", { href: "#/pods" }, "Your pods")];
@@ -144,7 +144,7 @@ function start() {
   closeStream.abort();
   closeStream = new AbortController();
   isLive = false;
-  show();
+  showView();
   const changed = (changes) => {
     isLive = true;
     reload(changes);
@@ -154,11 +154,11 @@ function start() {
   api.follow(changed, showConnection, signal);
   setTimeout(() => {
     if (!isLive && !signal.aborted) changed(null); // a proxy may keep the stream's begin to itself
-  }, STREAM_MS);
+  }, FIRST_EVENT_MS);
 }
 
 /** While the stream is open, it says all that has changed in a list: a view that keeps one need not read it again. */
-setInterval(() => reload(heardAt === null ? [] : null), AGAIN_MS);
+setInterval(() => reload(heardAt === null ? [] : null), RELOAD_MS);
 
 /** On a small screen the views are behind a button. */
 function openMenu(isOpen) {
@@ -174,6 +174,6 @@ addEventListener("keydown", (event) => {
 
 addEventListener("hashchange", () => {
   openMenu(false);
-  show();
+  showView();
 });
 start();

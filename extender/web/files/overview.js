@@ -4,7 +4,7 @@ import { bar } from "./bar.js";
 import { badge, element, podLink } from "./dom.js";
 import { clock, grouped, memory, ofCards } from "./format.js";
 
-/** Return what the cluster has and has given away, and what needs an administrator. */
+/** Return what the cluster has and has allocated, and what needs an administrator. */
 export function overview(summary) {
   const { memoryMiB, allocatedMiB, allocatedCores, gpus, healthyGpus, nodes, usableNodes, pods, findings } = summary;
   return [

@@ -2,14 +2,14 @@
 
 import * as address from "./address.js";
 import * as api from "./api.js";
-import { states } from "./card.js";
+import { stateBadges } from "./card.js";
 import { chart } from "./charts.js";
-import { badge, element, nearestFit, podLink, show, table } from "./dom.js";
+import { badge, element, nearestFit, podLink, table, updateChildren } from "./dom.js";
 import { CAUSES, chosenTime, COLORS, waited } from "./figures.js";
 import { counted, inGroup, memory, percent, podStatus, STATUS_KINDS, share, since } from "./format.js";
 import { lifeline } from "./lifeline.js";
 
-const AGAIN_MS = 50000; // nodes report about once a minute, and so often the page is read again
+const CHARTS_MS = 50000; // nodes report about once a minute, and so often the page is read again
 const MOST_CHARTS = 4; // containers on cards
 const GRANTS = [["Container", ""], ["Card", "name"], ["Memory", "number"], ["In use", "number"], ["Time", "number"], ["Used", "number"]];
 const REASONS = [["Nodes", "number"], ["Reason", ""], ["In words", "text"]];
@@ -17,7 +17,7 @@ const NODES = [["Node", "name"], ["Verdict", "text"], ["Cards", "text"]];
 
 export const title = (parameters) => parameters.join("/");
 
-export function open(root, [namespace, name], again) {
+export function open(root, [namespace, name], reload) {
   const content = element("div");
   const life = element("div");
   const cards = element("div");
@@ -26,7 +26,7 @@ export function open(root, [namespace, name], again) {
   let drawnAt = 0;
   const [timeHeading, time] = chosenTime(() => {
     drawnAt = 0;
-    again();
+    reload();
   });
   root.append(
     element("p", {}, element("a", { href: address.lastOf("#/pods") }, "← All pods")),
@@ -38,13 +38,13 @@ export function open(root, [namespace, name], again) {
 
   async function load(changes = null) {
     if (changes?.length && !concerns(changes, namespace, name)) return;
-    const found = await existing(path);
-    show(content, found ? (found.pod.node ? placed(found) : waiting(found)) : gone());
+    const found = await explanation(path);
+    updateChildren(content, found ? (found.pod.node ? placedPod(found) : waitingPod(found)) : unknownPod());
     more.textContent = commands(namespace, name, found?.pod).join("\n");
-    const [entries, neighbours] = await Promise.all([history(namespace, name, found?.pod.uid), cardsOf(found?.pod)]);
-    show(life, typeof entries === "string" ? element("p", { class: "empty" }, entries) : lifeline(found?.pod, found?.waitsSince, entries));
-    show(cards, neighbours.length ? element("h2", {}, "Cards") : "", neighbours.map((card) => neighbourhood(card, namespace, name)));
-    if (Date.now() - drawnAt > AGAIN_MS) {
+    const [entries, neighbours] = await Promise.all([historyEntries(namespace, name, found?.pod.uid), cardsOf(found?.pod)]);
+    updateChildren(life, typeof entries === "string" ? element("p", { class: "empty" }, entries) : lifeline(found?.pod, found?.waitsSince, entries));
+    updateChildren(cards, neighbours.length ? element("h2", {}, "Cards") : "", neighbours.map((card) => cardWithNeighbours(card, namespace, name)));
+    if (Date.now() - drawnAt > CHARTS_MS) {
       drawnAt = Date.now();
       if (!(await showCharts(charts, path, found?.pod, time()))) drawnAt = 0; // the next report may be the first one
     }
@@ -57,7 +57,7 @@ function concerns(changes, namespace, name) {
   return changes.some(({ kind, object }) => kind === "gpu" || (object.namespace === namespace && object.name === name));
 }
 
-async function existing(path) {
+async function explanation(path) {
   try {
     return await api.get(`${path}/explain`);
   } catch (problem) {
@@ -67,7 +67,7 @@ async function existing(path) {
 }
 
 /** Return the pod's entries of the history, or why there are none. */
-async function history(namespace, name, uid) {
+async function historyEntries(namespace, name, uid) {
   try {
     return (await api.get("history", { namespace, ...(uid ? { uid } : { name }), since: "31d", limit: 200 })).items;
   } catch (problem) {
@@ -84,9 +84,9 @@ async function cardsOf(pod) {
   })));
 }
 
-function neighbourhood(card, namespace, name) {
+function cardWithNeighbours(card, namespace, name) {
   const heading = element("strong", {}, card.pods ? element("a", { href: `#/cards/${encodeURIComponent(card.uuid)}` }, `${card.node}, card ${card.index}`) : `${card.node}, card ${card.index}`);
-  const facts = element("p", { class: "facts" }, heading, card.model ? `, ${card.model}, ${memory(card.memoryMiB)} ` : " ", element("code", {}, card.uuid), " ", card.pods ? states(card) : "");
+  const facts = element("p", { class: "facts" }, heading, card.model ? `, ${card.model}, ${memory(card.memoryMiB)} ` : " ", element("code", {}, card.uuid), " ", card.pods ? stateBadges(card) : "");
   if (!card.pods) return element("div", {}, facts, element("p", { class: "empty" }, "Who else is on it is shown to those who may list gpunodes."));
   const others = card.pods.filter((held) => held.namespace !== namespace || held.pod !== name);
   const seen = new Set(card.pods.map((held) => `${held.namespace}/${held.pod}`)).size;
@@ -118,12 +118,12 @@ function defaultPolicy({ cores, requested }) {
   return cores ? "fixed (the default with gpu-cores)" : "burst (the default without gpu-cores)";
 }
 
-function gone() {
+function unknownPod() {
   return element("p", { class: "message" },
     "vgpushare has no pod of this name: it does not exist any more, or it asks for no GPU by a name that vgpushare knows; vgpu explain says which. What the history knows of it is below.");
 }
 
-function placed({ pod, message }) {
+function placedPod({ pod, message }) {
   const rows = pod.gpus.map((grant) => [
     grant.container,
     element("span", { title: grant.uuid }, `card ${grant.index}`),
@@ -135,7 +135,7 @@ function placed({ pod, message }) {
   return [message ? element("p", { class: "message" }, message) : "", facts(pod), table(GRANTS, rows, "It has no card.")];
 }
 
-function waiting(found) {
+function waitingPod(found) {
   const { pod, message, waitsSince, advice, reasons, nearest, nodes, nodesLeftOut, lastDecision } = found;
   const tried = lastDecision ? `, looked at ${counted(lastDecision.attempts, "time")}, last ${since(lastDecision.time)} ago` : "";
   return [

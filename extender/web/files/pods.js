@@ -2,7 +2,7 @@
 
 import * as address from "./address.js";
 import * as api from "./api.js";
-import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
+import { badge, choice, element, field, moreButton, podLink, table, updateChildren } from "./dom.js";
 import { clock, duration, memory, percent, podStatus, STATUS_KINDS } from "./format.js";
 
 const PAGE = 100;
@@ -14,32 +14,32 @@ const DEFAULTS = { namespace: "", selector: "", status: "" };
 
 export const title = () => "Pods";
 
-export function open(root, _, again) {
-  const kept = address.chosen(DEFAULTS);
+export function open(root, _, reload) {
+  const chosen = address.chosen(DEFAULTS);
   let limit = PAGE;
   const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
-    kept[name] = value;
-    address.keep(kept, DEFAULTS);
-    again();
+    chosen[name] = value;
+    address.keep(chosen, DEFAULTS);
+    reload();
   };
   const written = (name) => (event) => choose(name)(event.target.value.trim());
-  const [namespaceLabel] = field("Namespace", { type: "search", placeholder: "every namespace", value: kept.namespace, change: written("namespace") });
-  const [selectorLabel] = field("Labels", { type: "search", placeholder: "app=train", value: kept.selector, change: written("selector") });
+  const [namespaceLabel] = field("Namespace", { type: "search", placeholder: "every namespace", value: chosen.namespace, change: written("namespace") });
+  const [selectorLabel] = field("Labels", { type: "search", placeholder: "app=train", value: chosen.selector, change: written("selector") });
   root.append(
     element("h1", {}, "Pods"),
     element("div", { class: "controls" }, namespaceLabel, selectorLabel,
-      choice("Status", STATUSES.map((status) => [status, status || "any"]), kept.status, choose("status"))),
+      choice("Status", STATUSES.map((status) => [status, status || "any"]), chosen.status, choose("status"))),
     list,
   );
 
   async function load() {
-    const page = await api.get("pods", { ...kept, sort: "namespace,name", limit });
-    show(list,
-      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this. A pod asks for one by limits such as vgpu.io/gpu-mem."),
+    const page = await api.get("pods", { ...chosen, sort: "namespace,name", limit });
+    updateChildren(list,
+      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU matches. A pod asks for one by limits such as vgpu.io/gpu-mem."),
       moreButton(page, limit, (rows) => {
         limit = rows;
-        again();
+        reload();
       }),
     );
   }

@@ -4,7 +4,7 @@ import * as address from "./address.js";
 import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { chart } from "./charts.js";
-import { choice, element, show, table } from "./dom.js";
+import { choice, element, table, updateChildren } from "./dom.js";
 import { COLORS } from "./figures.js";
 import { beginning, clock, duration, grouped, hours, memory, percent } from "./format.js";
 import { cardHours, csv } from "./usagefigures.js";
@@ -20,25 +20,25 @@ const RIGHT_SIZE = [
 
 export const title = () => "Usage";
 
-export function open(root, _, again) {
-  const kept = address.chosen(DEFAULTS);
-  if (!GROUPS.includes(kept.by)) kept.by = DEFAULTS.by;
-  if (!PERIODS.some(([period]) => period === kept.period)) kept.period = DEFAULTS.period;
+export function open(root, _, reload) {
+  const chosen = address.chosen(DEFAULTS);
+  if (!GROUPS.includes(chosen.by)) chosen.by = DEFAULTS.by;
+  if (!PERIODS.some(([period]) => period === chosen.period)) chosen.period = DEFAULTS.period;
   let found = null;
   const heading = element("p", { class: "empty", role: "status" });
   const report = element("div");
   const days = element("div", { class: "charts" });
   const advice = element("div");
   const choose = (name) => (value) => {
-    kept[name] = value;
-    address.keep(kept, DEFAULTS);
-    again();
+    chosen[name] = value;
+    address.keep(chosen, DEFAULTS);
+    reload();
   };
   root.append(
     element("h1", {}, "Usage"),
     element("div", { class: "controls" },
-      choice("By", GROUPS.map((group) => [group, group]), kept.by, choose("by")),
-      choice("of", PERIODS, kept.period, choose("period")),
+      choice("By", GROUPS.map((group) => [group, group]), chosen.by, choose("by")),
+      choice("of", PERIODS, chosen.period, choose("period")),
       element("button", { type: "button", click: () => found && save() }, "CSV"),
       element("button", { type: "button", click: () => print() }, "Print")),
     heading, days, report,
@@ -47,24 +47,24 @@ export function open(root, _, again) {
 
   async function load(changes = null) {
     if (changes?.length) return; // usage grows by the hour, not by the change
-    const period = span(kept.period, new Date());
+    const period = span(chosen.period, new Date());
     const [usage, daily, sizes] = await Promise.all([
-      api.get("usage", { by: kept.by, ...period }), usageByDay(period),
+      api.get("usage", { by: chosen.by, ...period }), usageByDay(period),
       api.get("rightsize", period.until ? { since: period.since, until: period.until } : { since: period.since })]);
     found = usage;
     heading.textContent = `${clock(usage.since)} to ${clock(usage.until)}. A card-hour is a whole card for an hour; a share counts as the larger of its part of memory and of time.${beginning(usage)}`;
     drawDays(days, daily, usage);
-    show(report, usageTable(kept.by, usage));
+    updateChildren(report, usageTable(chosen.by, usage));
     const wasteful = sizes.items.filter((size) => size.advice.length);
     const tooLittle = sizes.items.filter((size) => !size.enoughMeasured).length;
-    show(advice, element("h2", {}, "Containers that ask for more than they use"), table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
+    updateChildren(advice, element("h2", {}, "Containers that ask for more than they use"), table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
       tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
   }
 
   /** Save the report as a file, with the rows that the table leaves out. */
   async function save() {
-    const by = kept.by;
-    const all = found.itemsLeftOut ? await api.get("usage", { by, ...span(kept.period, new Date()), limit: MOST_ROWS }) : found;
+    const by = chosen.by;
+    const all = found.itemsLeftOut ? await api.get("usage", { by, ...span(chosen.period, new Date()), limit: MOST_ROWS }) : found;
     download(csv(by, all), `usage-by-${by}.csv`);
   }
   return load;

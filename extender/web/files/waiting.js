@@ -1,7 +1,7 @@
 // Pods that wait for a card: each reason once, with the pods that wait for it, since when, and what would help.
 
 import * as api from "./api.js";
-import { badge, element, nearestFit, podLink, show, table } from "./dom.js";
+import { badge, element, nearestFit, podLink, table, updateChildren } from "./dom.js";
 import { clock, counted, duration } from "./format.js";
 
 const COLUMNS = [["Pod", "name"], ["Asks for", ""], ["Waits", ""], ["What is missing", "text"]];
@@ -15,7 +15,7 @@ export function open(root) {
   return async () => {
     const page = await api.get("pending", { limit: MOST });
     const now = Date.now();
-    show(list, page.items.length ? [element("p", {}, "A pod's own page says what would help."), ...byReason(page.items).map((pods) => group(pods, now))] : element("p", { class: "empty" },
+    updateChildren(list, page.items.length ? [element("p", {}, "A pod's own page says what would help."), ...byReason(page.items).map((pods) => group(pods, now))] : element("p", { class: "empty" },
       "No pod waits for a card. Pods appear here when no node can take them."),
     page.nextCursor ? element("p", {}, `More than ${MOST} pods wait: `, element("code", {}, "vgpu get pending -A"), " shows all.") : "");
   };

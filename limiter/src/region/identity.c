@@ -75,7 +75,8 @@ uint32_t identity_image(void) {
     return (uint32_t)(hash_mix(hash_mix(1, parts[0]), parts[1]) >> 33) + 1;
 }
 
-bool identity_is_neighbour(const struct identity *other, const struct identity *self) {
+/* Whether both processes are known to be in one pid namespace. */
+static bool is_in_same_namespace(const struct identity *other, const struct identity *self) {
     return other->namespace == self->namespace && self->namespace != 0;
 }
 
@@ -91,7 +92,7 @@ static bool is_proc_of(const struct identity *self) {
 }
 
 static enum liveness liveness_by_pid(const struct identity *other, const struct identity *self) {
-    if (!identity_is_neighbour(other, self)) return UNKNOWN;
+    if (!is_in_same_namespace(other, self)) return UNKNOWN;
     if (system_kill((int)other->pid, 0) == -ESRCH) return DEAD;
     char path[32] = "/proc/";
     struct process process;

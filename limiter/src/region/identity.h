@@ -15,9 +15,6 @@ uint32_t identity_image(void);
  * nothing, or /proc may be missing or show another namespace's processes. */
 bool identity_is_dead(const struct identity *other, const struct identity *self);
 
-/* Whether both processes are known to be in one pid namespace. */
-bool identity_is_neighbour(const struct identity *other, const struct identity *self);
-
 /* Whether a dead process holds a slot. Where the pid cannot tell, the slot's file lock does (region/slot_locks.h).
  * Needs no lock. */
 bool identity_any_dead(const struct region *region, const struct identity *self);

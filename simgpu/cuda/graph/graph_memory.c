@@ -38,7 +38,8 @@ void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept) {
 
 void graph_memory_release(CUdevice device, uint64_t bytes) { memories[device].used -= bytes; }
 
-void graph_memory_trim(CUdevice device) {
+/* Gives back blocks that are not in use. */
+static void trim(CUdevice device) {
     struct graph_memory *memory = &memories[device];
     uint64_t kept = round_up(memory->used, GRAPH_BLOCK);
     device_release(device, memory->reserved - kept);
@@ -49,7 +50,7 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
-    graph_memory_trim(device);
+    trim(device);
     return CUDA_SUCCESS;
 }
 

@@ -14,7 +14,5 @@ CUresult graph_memory_reserve(CUdevice device, uint64_t blocks);
 /* Counts a launch that used `highest` more bytes at its peak, of which `kept` are still in use. */
 void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept);
 void graph_memory_release(CUdevice device, uint64_t bytes);
-/* Gives back blocks that are not in use. */
-void graph_memory_trim(CUdevice device);
 
 #endif

@@ -27,7 +27,8 @@ struct pool_export {
     bool is_held;     /* by the handle of the pool */
 };
 
-uint64_t pool_exports_reserved(const struct CUmemPoolHandle_st *pool) {
+/* Bytes of the pool's reserve that are part of exports. */
+static uint64_t exported_bytes(const struct CUmemPoolHandle_st *pool) {
     uint64_t sum = 0;
     for (const struct pool_export *export = pool->exports; export; export = export->next)
         sum += export->is_reserved ? export->bytes : 0;
@@ -73,7 +74,7 @@ static void replace(CUmemoryPool pool, const struct allocation *by) {
 
 static CUresult make(CUmemoryPool pool, const struct allocation *allocation, uint64_t *shared_id) {
     struct shared_memory held;
-    uint64_t left = pool->reserved - pool_exports_reserved(pool);
+    uint64_t left = pool->reserved - exported_bytes(pool);
     uint64_t wanted = round_up(allocation->size, POOL_BLOCK);
     struct pool_export made = {
         .address = allocation->address, .size = allocation->size, .is_reserved = true, .is_held = true};

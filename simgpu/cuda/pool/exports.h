@@ -11,8 +11,6 @@
 CUresult pool_export_add(CUmemoryPool pool, const struct allocation *allocation, uint64_t *shared_id);
 /* Holds the shared memory of an exported pointer for an imported pool. */
 CUresult pool_export_import(CUmemoryPool pool, uint64_t shared_id);
-/* Bytes of the pool's reserve that are part of exports. */
-uint64_t pool_exports_reserved(const struct CUmemPoolHandle_st *pool);
 /* Takes exports whose allocation is freed out of the reserve, at most `most` bytes, and returns how many. They stay on
  * the card, held by importers and by the pool's handle. */
 uint64_t pool_exports_unreserve(CUmemoryPool pool, uint64_t most);

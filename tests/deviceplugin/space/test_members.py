@@ -22,7 +22,7 @@ from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import Limits, SpaceMembership
 from vgpu.domain.grants.assignment_trust import DistrustReason
 from vgpu.domain.identifiers import Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.refusal import NodeReason
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 from vgpu.node.space.membership import READY_S

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -65,12 +64,6 @@ class Findings:
             seed = f" seed {first['seed']}" if "seed" in first else ""
             lines.append(f"{entry.count:6}  {entry.kind}{seed}: {first['detail'][:200]}")
         return lines or ["nothing found"]
-
-
-def add_all(findings: Findings, found: Iterable[Finding]) -> None:
-    """Keep several findings without context."""
-    for finding in found:
-        findings.add(finding)
 
 
 def without_numbers(text: str) -> str:

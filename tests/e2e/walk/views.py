@@ -87,20 +87,25 @@ def of_kubelets(look: Look) -> View:
     ids: dict[str, set[str]] = defaultdict(set)
     holders: dict[str, set[str]] = defaultdict(set)
     wholes = set()
-    for here in look.seen.nodes.values():
-        for (namespace, name), containers in here.listing.items():
-            for by_resource in containers.values():
-                for resource, given in by_resource.items():
-                    for device in given:
-                        uuid = device_ids.gpu_of(device)
-                        ids[uuid].add(device)
-                        holders[uuid].add(f"{namespace}/{name}")
-                        if resource == names.CARD:
-                            wholes.add(uuid)
+    for pod, resource, device in _listed_devices(look):
+        uuid = device_ids.gpu_of(device)
+        ids[uuid].add(device)
+        holders[uuid].add(pod)
+        if resource == names.CARD:
+            wholes.add(uuid)
     return {
         uuid: CardView(frozenset(holders[uuid]), None, None, None if uuid in wholes else len(ids[uuid]))
         for uuid in _cards(look)
     }
+
+
+def _listed_devices(look: Look) -> Iterator[tuple[str, str, str]]:
+    """Yield pod, resource and device ID of each device that the kubelets list as held."""
+    for here in look.seen.nodes.values():
+        for (namespace, name), containers in here.listing.items():
+            for by_resource in containers.values():
+                for resource, given in by_resource.items():
+                    yield from ((f"{namespace}/{name}", resource, device) for device in given)
 
 
 def of_files(look: Look) -> View:

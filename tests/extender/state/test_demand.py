@@ -27,8 +27,8 @@ N1 = NodeName("n1")
 FRAGMENTATION = PackingPolicy.FRAGMENTATION
 
 
-def other_pod(uid: str = "o1", cpu: str = "1500m", **status: Any) -> bytes:
-    main = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+def other_pod(uid: str = "o1", **status: Any) -> bytes:
+    main = {"name": "c", "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}}
     pod = {"metadata": {"uid": uid}, "spec": {"nodeName": "n1", "containers": [main]}, "status": status}
     return json.dumps(pod, separators=(",", ":")).encode()
 

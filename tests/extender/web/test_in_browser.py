@@ -108,7 +108,7 @@ async def test_an_administrator_cordons_a_card_and_takes_it_back(page: Page, run
     await page.get_by_label("Show").select_option("cordoned")
     await expect(page.locator("tbody tr:not(.group)")).to_have_count(1)
     await page.get_by_role("button", name="Uncordon").click()
-    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+    await expect(page.get_by_text("No card matches.")).to_be_visible()
 
 
 async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus(page: Page, run: Run) -> None:
@@ -123,7 +123,7 @@ async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus
     tile = tiles.first
     await expect(tiles).to_have_count(1)
     await tile.click()
-    await expect(page.get_by_text(re.compile(r"GiB of 80\sGiB given"))).to_be_visible()
+    await expect(page.get_by_text(re.compile(r"GiB of 80\sGiB allocated"))).to_be_visible()
     await expect(page.get_by_role("link", name="default/appears")).to_be_visible()
     chart = page.get_by_role("img", name="Time used. the card: last")
     await expect(chart.locator("canvas")).to_be_visible()
@@ -151,12 +151,12 @@ async def test_few_cards_have_tiles_with_figures_and_many_have_small_ones(page: 
     used = page.locator(".cardtile", has_text="1 pod")
     await expect(used).to_have_text(re.compile(r"card \d1 pod8\sGiB of 80\sGiB30\s% of time"))
     await expect(page.locator(".cardtile.closed")).to_contain_text("closed")
-    await expect(page.get_by_text("Left: memory given")).to_be_hidden()
+    await expect(page.get_by_text("Left: memory allocated")).to_be_hidden()
     amount = 65
     await page.reload()
     await expect(page.locator(".cardtile")).to_have_count(amount)
     await expect(page.locator(".cardtile", has_text=re.compile("."))).to_have_count(0)
-    await expect(page.get_by_text("Left: memory given")).to_be_visible()
+    await expect(page.get_by_text("Left: memory allocated")).to_be_visible()
     await page.get_by_label("Show").select_option("used")
     await expect(used).to_have_count(1)
 
@@ -167,7 +167,7 @@ async def test_filters_apply_while_one_types(page: Page, run: Run) -> None:
     await page.get_by_label("Node", exact=True).press_sequentially("DE-2")
     await expect(page.get_by_text("4 of 8 cards")).to_be_visible()
     await page.get_by_label("Model", exact=True).press_sequentially("no such card")
-    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+    await expect(page.get_by_text("No card matches.")).to_be_visible()
 
 
 async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: Run) -> None:
@@ -179,7 +179,7 @@ async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: R
     await expect(page.locator("#connection")).to_have_text("live")
     assert len(lists) == 1, "the stream is opened first: one load is enough"
     assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
-    await expect(page.get_by_role("button", name=re.compile("and 30\\s% of time given"))).to_have_count(1)
+    await expect(page.get_by_role("button", name=re.compile("and 30\\s% of time guaranteed"))).to_have_count(1)
     await expect(page.get_by_text("1 running")).to_be_visible()
     assert len(lists) == 1
 
@@ -232,7 +232,7 @@ async def test_a_part_of_a_namespace_chooses_the_cards_that_its_pods_have(page: 
     await expect(page.get_by_text("1 of 8 cards")).to_be_visible()
     await expect(page.get_by_label("Namespace")).to_have_value("EFAU")
     await page.get_by_label("Namespace").press_sequentially("x")
-    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+    await expect(page.get_by_text("No card matches.")).to_be_visible()
     await page.get_by_label("Namespace").fill("")
     await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
 
@@ -272,14 +272,14 @@ async def test_a_card_is_closed_and_opened_by_keyboard_alone(page: Page, run: Ru
     await expect(page.get_by_role("button", name="node-2 card 3,")).to_be_focused()
     await page.keyboard.press("Home")
     await page.keyboard.press("Enter")
-    close = page.get_by_role("button", name="Close for new containers")
+    close = page.get_by_role("button", name="Cordon", exact=True)
     await close.press("Enter")
-    await expect(page.get_by_role("button", name="Close it")).to_be_focused()
-    await page.get_by_role("button", name="Leave it open").press("Enter")
+    await expect(page.get_by_role("button", name="Cordon it")).to_be_focused()
+    await page.get_by_role("button", name="Cancel").press("Enter")
     await expect(close).to_be_focused()
     await close.press("Enter")
     await page.keyboard.press("Enter")
-    again = page.get_by_role("button", name="Take new containers again")
+    again = page.get_by_role("button", name="Uncordon")
     await expect(again).to_be_focused()
     run.admin_has("gpus?cordoned=true", lambda answer: len(answer["items"]) == 1)
     await page.get_by_role("link", name="All cards").press("Enter")
@@ -668,7 +668,7 @@ async def test_ill_and_closed_cards_are_marked_and_found(page: Page, run: Run) -
 
     await page.route("**/api/v1/gpus?**", marked)
     await page.goto(f"{run.admin}/")
-    for state, name in (("ill", "ill: Xid79"), ("closed", "closed: PluginAway")):
+    for state, name in (("unhealthy", "unhealthy: Xid79"), ("closed", "closed: PluginAway")):
         await page.get_by_label("Show").select_option(state)
         await expect(page.locator(f".cardtile.{state}")).to_have_count(1)
         await expect(page.locator(".cardtile")).to_have_accessible_name(re.compile(f"{name}$"))

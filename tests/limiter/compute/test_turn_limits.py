@@ -23,9 +23,9 @@ def turn_limits(pure: ctypes.CDLL) -> ctypes.CDLL:
     return pure
 
 
-def contention(turn_limits: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
+def contention(turn_limits: ctypes.CDLL, *, joined: bool, contended: int, beat: int) -> int:
     page = PAGE.pack(0, 0, 0, 0, beat, contended, 0)
-    return int(turn_limits.turn_limits_contention(page, joined, U64(now)))
+    return int(turn_limits.turn_limits_contention(page, joined, U64(NOW)))
 
 
 def arbitrated(turn_limits: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tuple[int, int, int]:

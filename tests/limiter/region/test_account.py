@@ -1,4 +1,4 @@
-"""The charges of `region/account.c` against an oracle in Python, and the region's layout in both languages."""
+"""The charges of `region/account.c` against an oracle in Python, and the region's lock and dead processes."""
 
 import ctypes
 import os

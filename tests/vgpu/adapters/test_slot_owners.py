@@ -112,8 +112,8 @@ def test_regions_with_ever_more_ended_processes_make_no_other_be_looked_at_again
 ) -> None:
     looks = []
 
-    def none_lives(owners: object, root: Path) -> set[tuple[int, int]]:
-        looks.append((owners, root))
+    def none_lives(owners: object) -> set[tuple[int, int]]:
+        looks.append(owners)
         return set()
 
     monkeypatch.setattr(process_use, "found_here", none_lives)

@@ -13,9 +13,9 @@ from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 from vgpu.node.cards import device_ids
-from vgpu.node.containers import pods
+from vgpu.node.containers import bound_pod
 from vgpu.node.containers.allocations import Allocation, Holder
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 
 SLICE_MIB = strategies.SLICE_MIB
 NODE = NodeName("n1")
@@ -61,14 +61,14 @@ def manifest(
 
 
 def bound(name: str, *containers: dict[str, Any], order: int = 0, **more: Any) -> BoundPod:
-    return replace(pods.decode(json.dumps(manifest(name, *containers, **more)).encode()), order=order)
+    return replace(bound_pod.decode(json.dumps(manifest(name, *containers, **more)).encode()), order=order)
 
 
 def plain(name: str) -> BoundPod:
     """A pod without a share."""
     made = strategies.pod({"name": "main"}, uid=f"uid-{name}")
     made["metadata"]["name"] = name
-    return pods.decode(json.dumps(made).encode())
+    return bound_pod.decode(json.dumps(made).encode())
 
 
 def sidecar(name: str, **amounts: int) -> dict[str, Any]:

@@ -124,11 +124,11 @@ def shown(text: str) -> str:
     return printable.line(text) or NOTHING
 
 
-def pairs(values: Iterable[tuple[str, str]], indent: str = "") -> str:
+def pairs(values: Iterable[tuple[str, str]]) -> str:
     """Return `Name:  value` lines, aligned."""
     listed = list(values)
     width = max((len(name) for name, _ in listed), default=0) + 1
-    return "".join(f"{indent}{f'{name}:':<{width}}  {shown(value)}\n" for name, value in listed)
+    return "".join(f"{f'{name}:':<{width}}  {shown(value)}\n" for name, value in listed)
 
 
 def coloured(text: str, word: str, *, colour: bool) -> str:

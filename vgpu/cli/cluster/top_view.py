@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -46,16 +46,21 @@ def run(
     is_live = samples is None and console.is_terminal and not as_json
     with contextlib.suppress(KeyboardInterrupt):
         if is_live:
-            session.rest.warn = lambda _: None  # the screen has the lines
-            with Live(console=console, screen=True, auto_refresh=False) as screen:
-                for rows in lists:
-                    old = [line for found in session.rest.stale.values() for line in found]
-                    text = _text(session, kind, rows) + "".join(f"warning: {line}\n" for line in old)
-                    shown = fitting(text, console.height)
-                    screen.update(Text.from_ansi(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
+            _redraw(session, kind, lists, console)
         for rows in islice(lists, samples):
             console.file.write(f"{json.dumps({'items': rows})}\n" if as_json else _text(session, kind, rows))
             console.file.flush()
+
+
+def _redraw(session: RestSession, kind: ResourceKind, lists: Iterable[list[dict[str, Any]]], console: Console) -> None:
+    """Show each list in place of the last on the terminal, with what makes its answers old below it."""
+    session.rest.warn = lambda _: None  # the screen has the lines
+    with Live(console=console, screen=True, auto_refresh=False) as screen:
+        for rows in lists:
+            warnings = [line for found in session.rest.stale.values() for line in found]
+            text = _text(session, kind, rows) + "".join(f"warning: {line}\n" for line in warnings)
+            shown = fitting(text, console.height)
+            screen.update(Text.from_ansi(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 def _text(session: RestSession, kind: ResourceKind, rows: list[dict[str, Any]]) -> str:

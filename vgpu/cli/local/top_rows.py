@@ -99,14 +99,14 @@ def make_groups(rows: Iterable[TopRow]) -> list[GroupRow]:
 def _group(name: str, gpu: CardUuid, members: list[TopRow]) -> GroupRow:
     limits = [row.limit_bytes for row in members]
     return GroupRow(
-        name,
-        gpu,
-        len(members),
-        sum(row.used_bytes or 0 for row in members),
-        None if None in limits else sum(limit for limit in limits if limit is not None),
-        space.guarantee(row.cores for row in members),
-        max((row.share_1s for row in members if row.share_1s is not None), default=None),
-        max((row.share_10s for row in members if row.share_10s is not None), default=None),
+        group=name,
+        gpu=gpu,
+        members=len(members),
+        used_bytes=sum(row.used_bytes or 0 for row in members),
+        limit_bytes=None if None in limits else sum(limit for limit in limits if limit is not None),
+        cores=space.guarantee(row.cores for row in members),
+        share_1s=max((row.share_1s for row in members if row.share_1s is not None), default=None),
+        share_10s=max((row.share_10s for row in members if row.share_10s is not None), default=None),
     )
 
 

@@ -19,7 +19,7 @@ import msgspec
 from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedError
 from vgpu.domain.identifiers import ContainerName, Namespace, PodUid
-from vgpu.node.containers.pods import BoundPod, PodKey
+from vgpu.node.containers.bound_pod import BoundPod, PodKey
 
 VERSION: Final = 1
 _RECORD: Final = "record.json"

@@ -6,7 +6,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations, Holder
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.state_files import StateFiles
 
 

@@ -10,8 +10,8 @@ from vgpu.adapters.kubernetes import client
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.identifiers import NodeName
-from vgpu.node.containers import pods
-from vgpu.node.containers.pods import BoundPod, PodKey
+from vgpu.node.containers import bound_pod
+from vgpu.node.containers.bound_pod import BoundPod, PodKey
 
 READ_TIMEOUT_S: Final = 3.0  # one second did not suffice for a pod of a megabyte on a busy machine
 
@@ -38,7 +38,7 @@ class NodeApi:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        pod = await deep_json.decode(pods.decode, raw)
+        pod = await deep_json.decode(bound_pod.decode, raw)
         return pod if pod.node == self._node else None
 
     async def publish(self, status: dict[str, Any]) -> None:

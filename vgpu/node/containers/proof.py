@@ -16,7 +16,7 @@ from vgpu.domain.grants.assignment_trust import Distrust
 from vgpu.domain.identifiers import CardUuid, ContainerName
 from vgpu.domain.quantity import FULL_CORES, MIB
 from vgpu.node.cards import device_ids
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 

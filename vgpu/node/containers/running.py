@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.identifiers import ContainerName, PodUid
 from vgpu.node.containers.allocations import Allocation
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 
 ContainerKey = tuple[PodUid, ContainerName]  # UID of the pod, name of the container
 

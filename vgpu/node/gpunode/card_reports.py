@@ -8,8 +8,8 @@ from vgpu.domain import names
 from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.node.cards import other_plugins, xids
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.pacing import turns
 

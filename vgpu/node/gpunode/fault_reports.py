@@ -12,7 +12,7 @@ from vgpu.domain import names
 from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 from vgpu.pacing import turns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.allocations import Allocation
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.gpunode import fault_reports
 from vgpu.node.space import directories
 

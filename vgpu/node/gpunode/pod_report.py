@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 
 
 def pod_report(pod: BoundPod, reason: str, message: str, *, evict: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from vgpu.domain.identifiers import Namespace, PodUid
 from vgpu.domain.json_types import JsonObject
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.pacing import turns

@@ -6,7 +6,7 @@ from typing import Final
 from vgpu.domain import names
 from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.node.processes.findings import ProcessFinding

@@ -8,7 +8,7 @@ from typing import Final
 from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
 from vgpu.domain.identifiers import NO_CONTAINER, NOT_IN_A_POD, CardUuid, ContainerName, KubeletPodUid
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 
 
 class FindingKind(StrEnum):

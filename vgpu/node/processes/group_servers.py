@@ -10,7 +10,7 @@ from pathlib import Path
 from vgpu.adapters import mps
 from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
 from vgpu.domain.identifiers import KubeletPodUid, Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.space import directories
 from vgpu.node.space.directories import GroupOnCard

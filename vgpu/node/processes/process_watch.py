@@ -16,8 +16,8 @@ from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain.identifiers import CardUuid, KubeletPodUid
 from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.bound_pod import BoundPod, kubelet_uid_of_scheduled
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod, kubelet_uid_of_scheduled
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.processes import cgroup_path, finding_reports, share_files, space_clients, uninvited, unlimited

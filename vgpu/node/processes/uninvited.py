@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from vgpu.adapters.procfs import COMMAND_LENGTH, HostProcess
 from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, KubeletPodUid, PodUid
+from vgpu.node.containers.bound_pod import BoundPod, api_uid
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod, api_uid
 from vgpu.node.processes import cgroup_path
 from vgpu.node.processes.cgroup_path import CgroupOwner
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding

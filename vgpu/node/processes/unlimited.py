@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from vgpu.adapters.procfs import FileId
 from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.domain.quantity import MIB
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
@@ -57,7 +57,17 @@ class ProcessGroup:
         """Return a finding about one of the processes, with its key."""
         uid, command = self.pod.kubelet_uid, use.process.command if use.process else ""
         key = (kind, self.gpu, f"{uid}/{self.container}")
-        return key, ProcessFinding(kind, self.gpu, use.pid, command, self.pod, uid, self.container, detail, is_certain)
+        return key, ProcessFinding(
+            kind=kind,
+            gpu=self.gpu,
+            pid=use.pid,
+            command=command,
+            pod=self.pod,
+            pod_uid=uid,
+            container=self.container,
+            detail=detail,
+            is_certain=is_certain,
+        )
 
     @property
     def memory_bytes(self) -> int:

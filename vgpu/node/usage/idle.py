@@ -6,7 +6,7 @@ from typing import Final
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain.formats.region import CardUse
 from vgpu.domain.identifiers import CardUuid, KubeletPodUid
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.usage import last_use
 from vgpu.node.usage.gpu_time import Use
 from vgpu.node.usage.last_use import ActiveProcesses, LastUse

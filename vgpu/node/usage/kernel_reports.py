@@ -9,7 +9,7 @@ from typing import Final
 from vgpu.domain import names
 from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.domain.json_types import JsonObject
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
 from vgpu.node.usage.gpu_time import Use
 from vgpu.node.usage.long_kernels import LongKernels

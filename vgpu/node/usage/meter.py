@@ -156,18 +156,18 @@ def _entry(period: _MeterPeriod) -> MeasuredUse:
     memory = period.memory
     lasted = period.until_ms - period.from_ms
     return MeasuredUse(
-        pod_uid,
-        container,
-        gpu,
-        period.from_ms,
-        period.until_ms,
-        min(round(period.gpu_ms), lasted),
-        round(period.minute_percent if period.percent is None else period.percent),
-        _mib(memory.used_bytes),
-        _mib(memory.peak_bytes),
-        tuple(levels),
-        period.idle_ms,
-        tuple(map(round, period.wait_ms)),
+        pod_uid=pod_uid,
+        container=container,
+        gpu=gpu,
+        from_ms=period.from_ms,
+        until_ms=period.until_ms,
+        gpu_ms=min(round(period.gpu_ms), lasted),
+        percent=round(period.minute_percent if period.percent is None else period.percent),
+        used_mib=_mib(memory.used_bytes),
+        peak_mib=_mib(memory.peak_bytes),
+        levels=tuple(levels),
+        idle_ms=period.idle_ms,
+        wait_ms=tuple(map(round, period.wait_ms)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.identifiers import CardUuid, KubeletPodUid
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.usage.gpu_time import Use
 

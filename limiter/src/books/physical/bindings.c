@@ -26,17 +26,15 @@ static struct hash_table_entry replace(uint64_t owner, uint64_t part, uint64_t n
     uint64_t key = key_of(owner, part);
     HOLD_LOCK(LOCK_BINDINGS);
     struct hash_table_entry former = hash_table_take(&bindings, key);
-    if (number != 0) hash_table_put(&bindings, (struct hash_table_entry){key, owner, number, 0, (int)kind});
+    if (number != 0)
+        hash_table_put(&bindings,
+                       (struct hash_table_entry){.key = key, .bytes = owner, .value = number, .card = (int)kind});
     return former;
 }
 
 struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind) {
     struct hash_table_entry former = replace(owner, part, number, kind);
     return drop_reference(&former);
-}
-
-struct physical_memory bindings_remove(uint64_t owner, uint64_t part) {
-    return bindings_put(owner, part, 0, REFERENCE_OTHER);
 }
 
 static uint64_t memory_of(uint64_t owner, uint64_t part) {

@@ -12,9 +12,6 @@
  * binding of the part ends. */
 struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind);
 
-/* Unbinds a part. Returns what changes because its binding ends. */
-struct physical_memory bindings_remove(uint64_t owner, uint64_t part);
-
 /* Adds a reference of REFERENCE_OTHER to the memory that a part is bound to; returns its number, 0 where there is
  * none. */
 uint64_t bindings_hold(uint64_t owner, uint64_t part);

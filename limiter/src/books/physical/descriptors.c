@@ -82,7 +82,8 @@ void descriptors_add(struct hash_table *descriptors, int descriptor, uint64_t nu
     if (number == 0) return;
     uint64_t key = ++last_key;
     uint64_t file = add_to_set(descriptor, key) ? 0 : file_id(descriptor);
-    hash_table_put(descriptors, (struct hash_table_entry){key, file, number, (uint32_t)descriptor, 0});
+    hash_table_put(descriptors, (struct hash_table_entry){
+                                    .key = key, .bytes = file, .value = number, .count = (uint32_t)descriptor});
 }
 
 /* The newest entry of a descriptor, since older ones were closed; its key is 0 where there is none. */

@@ -10,8 +10,9 @@ void handles_forget_all(void) { hash_table_clear(&handles); }
 bool handles_add(uint64_t value, struct handle handle) {
     struct hash_table_entry entry = hash_table_find(&handles, value);
     uint32_t count_before = entry.key != 0 && entry.value == handle.number ? entry.count : 0;
-    return hash_table_put(&handles,
-                          (struct hash_table_entry){value, 0, handle.number, count_before + 1, (int)handle.kind});
+    return hash_table_put(
+        &handles, (struct hash_table_entry){
+                      .key = value, .value = handle.number, .count = count_before + 1, .card = (int)handle.kind});
 }
 
 struct handle handles_find(uint64_t value) {

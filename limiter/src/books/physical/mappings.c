@@ -12,8 +12,9 @@ static struct mapping mapping_of(const struct hash_table_entry *entry) {
 }
 
 bool mappings_add(uint64_t address, struct mapping mapping) {
-    return hash_table_put(&mappings,
-                          (struct hash_table_entry){address, mapping.size, mapping.number, 0, (int)mapping.kind});
+    return hash_table_put(
+        &mappings, (struct hash_table_entry){
+                       .key = address, .bytes = mapping.size, .value = mapping.number, .card = (int)mapping.kind});
 }
 
 struct mapping mappings_at(uint64_t address) {

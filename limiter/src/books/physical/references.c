@@ -117,7 +117,8 @@ struct exported_memory references_export(uint64_t number, int descriptor) {
     descriptors_add(&descriptors, descriptor, number);
     memory.count |= IS_EXPORTED;
     hash_table_put(&memories, memory);
-    return (struct exported_memory){number, memory.card, memory.bytes, hash_table_find(&groups, number).value};
+    return (struct exported_memory){
+        .number = number, .card = memory.card, .bytes = memory.bytes, .group = hash_table_find(&groups, number).value};
 }
 
 uint64_t references_exported(int descriptor) { return descriptors_find(&descriptors, descriptor); }

@@ -69,8 +69,10 @@ bool exports_add(uint64_t pool, uint64_t address, uint64_t size) {
     HOLD_LOCK(LOCK_EXPORTS);
     struct hash_table_entry former = hash_table_take(&pointers, address);
     if (former.key != 0) remove_from_steps(&former);
-    bool is_added = size != 0 && hash_table_put(&pointers, (struct hash_table_entry){address, size, pool, 0, 0}) &&
-                    add_to_steps(pool, address, size);
+    bool is_added =
+        size != 0 &&
+        hash_table_put(&pointers, (struct hash_table_entry){.key = address, .bytes = size, .value = pool}) &&
+        add_to_steps(pool, address, size);
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
     return is_added;
 }

@@ -16,7 +16,8 @@ static struct shared_pool pool_of(struct hash_table_entry entry) {
 
 /* The caller holds LOCK_POOL_IDS. */
 static bool put(uint64_t handle, struct shared_pool pool) {
-    return hash_table_put(&pools, (struct hash_table_entry){handle, pool.charged, pool.id, 0, pool.card});
+    return hash_table_put(
+        &pools, (struct hash_table_entry){.key = handle, .bytes = pool.charged, .value = pool.id, .card = pool.card});
 }
 
 struct shared_pool pool_ids_get(uint64_t handle) {

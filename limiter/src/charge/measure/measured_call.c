@@ -84,7 +84,8 @@ struct measured_call measured_call_begin_on(const char *function_name, CUdevice 
     return call;
 }
 
-uint64_t measured_call_growth(const struct measured_call *call) {
+/* Bytes by which this process's charge has grown since the call began, whatever other threads did; 0 if it shrank. */
+static uint64_t growth_of(const struct measured_call *call) {
     uint64_t now = charge_of_process(call->uuid);
     return now > call->charged_before ? now - call->charged_before : 0;
 }
@@ -93,14 +94,14 @@ uint64_t measured_call_growth(const struct measured_call *call) {
  * another thread's call. */
 uint64_t measured_call_growth_alone(const struct measured_call *call) {
     bool is_alone = read_own_calls() == call->calls_before - (call->call_slot >= 0);
-    return is_alone ? measured_call_growth(call) : 0;
+    return is_alone ? growth_of(call) : 0;
 }
 
 /* A call is undone only if it took memory itself, not because the container was over its limit before. */
 static bool is_over(const struct measured_call *call) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, call->uuid) : -1;
-    return measured_call_growth(call) > 0 && account_used(region, card) > container_memory_limit(call->uuid);
+    return growth_of(call) > 0 && account_used(region, card) > container_memory_limit(call->uuid);
 }
 
 static bool reconcile_soon_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
@@ -148,7 +149,7 @@ bool measured_call_fits(struct measured_call *call, CUresult result) {
 }
 
 CUresult measured_call_refuse(struct measured_call *call) {
-    uint64_t growth = measured_call_growth(call);
+    uint64_t growth = growth_of(call);
     const struct region *region = container_region();
     if (!reconcile_own(call->uuid, 0) && call->estimated)
         free_memory_release(account_find_card(region, call->uuid), call->estimated);

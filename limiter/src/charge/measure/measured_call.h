@@ -45,15 +45,12 @@ struct measured_call measured_call_begin_on(const char *function_name, CUdevice 
 struct measured_call measured_call_begin_if_due(const char *function_name);
 
 /* After the driver's call: sets the charge to what the process now holds, by NVML, or while that fails, by the card's
- * free memory. False if that call took the container over
- * its limit, even after idle memory was trimmed: the caller undoes it, then calls `measured_call_refuse`. */
+ * free memory. False if that call took the container over its limit, even after idle memory was trimmed: the caller
+ * undoes it, then calls `measured_call_refuse`. */
 bool measured_call_fits(struct measured_call *call, CUresult result);
 
 /* After the call was undone: measures again and reports the refusal. Returns CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult measured_call_refuse(struct measured_call *call);
-
-/* Bytes by which this process's charge has grown since the call began, whatever other threads did; 0 if it shrank. */
-uint64_t measured_call_growth(const struct measured_call *call);
 
 /* Bytes by which the call itself grew the charge; 0 if another call of this process was open beside it. To be called
  * after `measured_call_fits`. */

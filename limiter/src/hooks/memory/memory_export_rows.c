@@ -74,7 +74,8 @@ void memory_export_rows_end(uint64_t group, int card, uint64_t bytes, uint64_t m
         charge_unmark_managed(card, managed);
         return;
     }
-    release_shared((struct pending_export_end){group, card, bytes, managed, 0, END_OF_EXPORT});
+    release_shared((struct pending_export_end){
+        .shared = group, .card = card, .bytes = bytes, .managed = managed, .kind = END_OF_EXPORT});
     reconcile_others();
 }
 
@@ -107,5 +108,5 @@ bool memory_export_rows_charge(struct region_memory_export *row, const uint8_t u
 }
 
 void memory_export_rows_drop(uint64_t group) {
-    if (group) release_shared((struct pending_export_end){group, -1, 0, 0, 0, END_OF_IMPORT});
+    if (group) release_shared((struct pending_export_end){.shared = group, .card = -1, .kind = END_OF_IMPORT});
 }

@@ -12,7 +12,11 @@ static void end_import(struct physical_memory change) {
 }
 
 static void end_pool(struct physical_memory change) {
-    release_shared((struct pending_export_end){change.pool, change.card, change.bytes, change.bytes, 0, END_OF_POOL});
+    release_shared((struct pending_export_end){.shared = change.pool,
+                                               .card = change.card,
+                                               .bytes = change.bytes,
+                                               .managed = change.bytes,
+                                               .kind = END_OF_POOL});
 }
 
 static void end_export(struct physical_memory change) {

@@ -8,10 +8,17 @@
  * region. */
 static struct pending_export_end pending_end(const struct pool *pool, struct shared_pool shared) {
     if (!pool->is_counted)
-        return (struct pending_export_end){shared.id, shared.card, shared.charged, shared.charged, 0, END_OF_POOL};
+        return (struct pending_export_end){.shared = shared.id,
+                                           .card = shared.card,
+                                           .bytes = shared.charged,
+                                           .managed = shared.charged,
+                                           .kind = END_OF_POOL};
     uint64_t managed = pool->lost_charged + (pool->is_managed ? pool->charged : 0);
-    return (struct pending_export_end){shared.id, pool->card, pool->charged + pool->lost_charged,
-                                       managed,   0,          END_OF_POOL};
+    return (struct pending_export_end){.shared = shared.id,
+                                       .card = pool->card,
+                                       .bytes = pool->charged + pool->lost_charged,
+                                       .managed = managed,
+                                       .kind = END_OF_POOL};
 }
 
 /* Memory that an open descriptor still holds stays charged to this process (`kept`), and the pool's rows stay with it

@@ -139,7 +139,7 @@ CRON_JOB = {
 
 
 @pytest.mark.parametrize("document", [POD, CRON_JOB, {"kind": "List", "items": [POD]}], ids=["pod", "cronjob", "list"])
-def test_manifests_of_wrong_types_are_errors(document: Any, tmp_path: Path) -> None:
+def test_manifests_of_wrong_types_are_refused_with_a_message_or_ignored(document: Any, tmp_path: Path) -> None:
     cluster, file = tmp_path / "cluster", tmp_path / "file"
     cluster.write_text(json.dumps({"items": [NODE, GPUNODE]}))
     for broken in replaced(document):
@@ -147,7 +147,7 @@ def test_manifests_of_wrong_types_are_errors(document: Any, tmp_path: Path) -> N
         _simulate(cluster, [file])
 
 
-def test_clusters_of_wrong_types_are_errors(tmp_path: Path) -> None:
+def test_clusters_of_wrong_types_are_refused_with_a_message_or_ignored(tmp_path: Path) -> None:
     for broken in replaced({"items": [NODE, GPUNODE, POD]}):
         (tmp_path / "cluster").write_text(json.dumps(broken))
         _simulate(tmp_path / "cluster", None)

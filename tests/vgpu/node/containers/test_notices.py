@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vgpu.domain import names
 from vgpu.domain.identifiers import ContainerName, Namespace, PodUid
-from vgpu.node.containers import pods
+from vgpu.node.containers import bound_pod
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.notices import Notices
 from vgpu.node.containers.state_files import StateFiles
@@ -45,7 +45,9 @@ def test_a_container_of_an_older_release_has_no_directory_for_it(tmp_path: Path)
 def test_the_warning_is_the_conditions_message() -> None:
     def read(**condition: object) -> str:
         status = {"conditions": [{"type": "Ready", "status": "True"}, condition]}
-        return pods._bound({"metadata": {"uid": "u", "namespace": "n", "name": "p"}, "status": status}).idle_warning
+        return bound_pod._bound(
+            {"metadata": {"uid": "u", "namespace": "n", "name": "p"}, "status": status}
+        ).idle_warning
 
     assert read(type=names.IDLE_CONDITION, status="True", message="m" * 5000) == "m" * 1000
     assert read(type=names.IDLE_CONDITION, status="False", message="m") == ""

@@ -13,7 +13,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import DistrustReason
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers import proof
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.domain import names
 from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
 from vgpu.domain.identifiers import Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.gpunode import fault_reports
 from vgpu.node.gpunode.fault_reports import TOLD_S
 from vgpu.node.gpunode.group_faults import GroupFaults

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.vgpu.node.builders import bound
 from vgpu.domain.identifiers import Namespace, PodUid
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 from vgpu.node.gpunode.refusal_reporter import MAX_REPORTED, RefusalReporter
 

@@ -10,7 +10,7 @@ import pytest
 from tests.vgpu.node.builders import plain, uuid
 from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.identifiers import Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import bound, uuid
 from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
 from vgpu.domain.identifiers import ContainerName, Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.processes import space_clients
 from vgpu.node.processes.findings import ListedProcess
 from vgpu.node.processes.unlimited import ProcessGroup

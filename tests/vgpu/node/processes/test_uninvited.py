@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, PodUid
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 from vgpu.node.processes.sightings import MAX_FINDINGS, Sightings
 from vgpu.node.processes.uninvited import UseJudge

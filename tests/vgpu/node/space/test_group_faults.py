@@ -23,7 +23,7 @@ from vgpu.node.gpunode.group_faults import GroupFaults
 
 if TYPE_CHECKING:
     from vgpu.node.containers.allocations import Allocation
-    from vgpu.node.containers.pods import BoundPod
+    from vgpu.node.containers.bound_pod import BoundPod
     from vgpu.node.space.directories import GroupOnCard
 
 __all__ = ["node"]  # a fixture

@@ -10,8 +10,8 @@ from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
 from vgpu.domain.formats.region import Activity, CardUse
 from vgpu.domain.identifiers import ContainerName, KubeletPodUid
-from vgpu.node.containers import pods
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers import bound_pod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.usage.gpu_time import Use
 from vgpu.node.usage.idle import IdleTimes
 
@@ -54,4 +54,4 @@ def test_the_label_may_be_taken_away() -> None:
 def test_a_pod_is_synthetic_by_its_label(labels: dict[str, str] | None, *, is_synthetic: bool) -> None:
     made = manifest("load")
     made["metadata"]["labels"] = labels
-    assert pods.decode(json.dumps(made).encode()).is_synthetic is is_synthetic
+    assert bound_pod.decode(json.dumps(made).encode()).is_synthetic is is_synthetic

@@ -2,7 +2,7 @@
 
 from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, Namespace, PodUid
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.usage import process_owner
 
 ID = "a" * 64

@@ -7,7 +7,7 @@ from vgpu.domain import names
 from vgpu.domain.asks.space import SpaceGroup, SpaceOptions
 from vgpu.domain.formats import region
 from vgpu.domain.identifiers import ContainerName, Namespace
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.usage import space_reports
 
 MAIN, SIDE = ContainerName("main"), ContainerName("side")
