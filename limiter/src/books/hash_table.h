@@ -6,9 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each user defines what the fields after `key` mean in its table. */
-/* Each table has a comment that says what its fields mean: some tables keep another number in a field than its name
- * says, such as the kind of a reference in `card`. */
+/* Each user says in a comment at its table what the fields after `key` mean there: some keep another number in a field
+ * than its name says, such as the kind of a reference in `card`. */
 struct hash_table_entry {
     uint64_t key; /* such as a device pointer or a driver handle; 0 = the place is empty */
     uint64_t bytes;
