@@ -124,9 +124,10 @@ images: $(VENV)/.dev ## An OCI archive for each part, into dist/images; ARCHITEC
 krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
 	$(BIN)/python -m release.krew dist/krew $(URL)
 
-release: $(VENV)/.dev build/docs/.done ## Everything that a publisher uploads, into dist/release; URL=... is where krew's archive will be published
+# An empty SIGNING_KEY is passed on, and refused: a build whose key is missing must not end without a signature.
+release: $(VENV)/.dev build/docs/.done ## Everything that a publisher uploads, into dist/release; URL=... is where krew's archive will be published, SIGNING_KEY=... a GnuPG key
 	rm -rf dist/release
-	$(BIN)/python -m release dist/release $(if $(URL),--krew-url $(URL))
+	$(BIN)/python -m release dist/release $(if $(URL),--krew-url $(URL)) $(if $(filter undefined,$(origin SIGNING_KEY)),,--signing-key "$(SIGNING_KEY)")
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock

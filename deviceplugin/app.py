@@ -57,10 +57,10 @@ from vgpu.node.presence import probe_files
 from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
-from vgpu.node.processes import process_watch
+from vgpu.node.processes import process_watch, share_files
 from vgpu.node.processes.group_servers import GroupServers
 from vgpu.node.processes.process_watch import NodeKnowledge, ProcessWatch, ProcessWatchSettings
-from vgpu.node.space import supervision
+from vgpu.node.space import seen_faults, supervision
 from vgpu.node.space.membership import GroupMembership
 from vgpu.node.usage import sampler
 from vgpu.node.usage.metrics_reader import MetricsReader
@@ -111,7 +111,15 @@ def build(
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    faults = GroupFaults(settings.state_dir, clocks.wall, node.proven, node.pods.all)
+    faults = GroupFaults(
+        settings.state_dir,
+        clocks.wall,
+        node.proven,
+        node.pods.all,
+        lambda member: seen_faults.seen_in(
+            share_files.read_region_header(files.region(member)), clocks.wall, clocks.monotonic
+        ),
+    )
     reported = ReportedParts(
         node=node,
         health=card_health,

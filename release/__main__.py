@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from images import build, debian, failed_program
-from release import identity, notes, publish, site
+from release import identity, notes, publish, signing, site
 from release.identity import BuildIdentity
 
 _EXPECTED: Final = (
@@ -18,6 +18,7 @@ _EXPECTED: Final = (
     identity.WrongTag,
     notes.MissingSection,
     notes.UnassignedChanges,
+    signing.CannotSign,
     site.NoProgram,
 )
 
@@ -49,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--krew-url", default="", metavar="URL", help="where the plugin's archive will be published")
     parser.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
     parser.add_argument(
+        "--signing-key",
+        metavar="KEY",
+        help="fingerprint of the GnuPG key that signs the checksums (default: no signature)",
+    )
+    parser.add_argument(
         "--uncommitted", action="store_true", help="also of a tree that is no commit, which nobody can build again"
     )
     return parser
@@ -58,10 +64,15 @@ def _write(arguments: argparse.Namespace) -> None:
     source = identity.of_build(os.environ)
     if not arguments.uncommitted and (problem := uncommitted(source)):
         sys.exit(f"release: {problem}; to try a release without, give --uncommitted")
+    if arguments.signing_key is not None:
+        signing.try_key(arguments.signing_key)
     _say(described(source))
     os.environ["SOURCE_DATE_EPOCH"] = str(int(source.time.timestamp()))  # what hatchling gives to files
     builder = build.Builder(build.CACHE, platform.machine(), arguments.mirror)
     publish.publish(arguments.out, source, builder, arguments.architecture, arguments.krew_url, _say)
+    if arguments.signing_key is not None:
+        fingerprint = signing.sign(arguments.out / publish.CHECKSUMS, arguments.signing_key)
+        _say(f"signed by {fingerprint}: {publish.CHECKSUMS}{signing.SUFFIX}")
     sys.stdout.write((arguments.out / publish.CHECKSUMS).read_text())
 
 

@@ -18,9 +18,18 @@ bills of materials of the images. The manifests are installed as their `README.m
 `vgpushare-docs-{tag}.tar.gz`: open `index.html`; `docs/watch.md` is `watch.html` there, `manifests/README.md` is
 `install.html`.
 
-No file and no image is signed. `sha256sum --check SHA256SUMS` shows that files are whole, and not where they come from:
-who can replace a file can replace its checksum. Get `SHA256SUMS` from the publisher over a way that you trust, or
-build the tagged commit again: `make release` of one commit writes the same bytes.
+Check where the files come from, and that they are whole, in this order:
+
+    gpg --verify SHA256SUMS.asc SHA256SUMS
+    sha256sum --check --strict --ignore-missing SHA256SUMS
+
+The first command must say "Good signature", and its fingerprint must be the publisher's. Get that fingerprint and the
+key over a way that you trust, not from where these files are. The images have no signature of their own: `images.txt`,
+which has their digests, is among the files of `SHA256SUMS`.
+
+Without `SHA256SUMS.asc` the release is not signed, and the second command alone does not show where files come from:
+who can replace a file can replace its checksum. Then get `SHA256SUMS` over a way that you trust, or build the tagged
+commit again: `make release` of one commit writes the same bytes, with a key or without.
 
 Copy each image with all its architectures: one architecture alone has another digest, which neither
 `values-digests.yaml` nor the component `pinned-images` names.

@@ -21,7 +21,7 @@ from typing import Final
 
 from images import debian, kustomization, oci, parts, sbom
 from images.build import Builder, BuiltImage
-from release import archives, chart, krew, manifests, notes, site
+from release import archives, chart, krew, manifests, notes, signing, site
 from release.identity import ROOT, BuildIdentity
 
 CHECKSUMS: Final = "SHA256SUMS"
@@ -66,8 +66,8 @@ def _text(name: str) -> str:
 
 
 def checksums(folder: Path) -> str:
-    """Return the SHA-256 of each file, as `sha256sum --check` reads it."""
-    found = {path.name: path for path in folder.iterdir() if path.name != CHECKSUMS}
+    """Return the SHA-256 of each file but the checksums and their signature, as `sha256sum --check` reads it."""
+    found = {path.name: path for path in folder.iterdir() if path.name not in (CHECKSUMS, CHECKSUMS + signing.SUFFIX)}
     return "".join(f"{_sha256(found[name])}  {name}\n" for name in sorted(found))
 
 

@@ -20,7 +20,7 @@ from extender.verbs import bind
 from images import parts
 from release import manifests
 from vgpu.domain import names
-from vgpu.domain.asks import aliases, idle
+from vgpu.domain.asks import aliases, idle, other_names
 from vgpu.domain.formats import container_paths
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards.inventory import InventoryState
@@ -82,6 +82,7 @@ def test_every_file_is_in_the_kustomization() -> None:
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))
 def test_an_expression_with_names_of_other_projects_has_all_of_them(where: str, expression: str) -> None:
     found = set(re.findall(r"'((?:aliyun\.com|nvidia\.com|volcano\.sh)/[^']+)'", expression))
+    found -= other_names.WARNED_RESOURCES.keys()
     assert found in (set(), aliases.MARKER_NAMES), where
 
 
@@ -144,12 +145,23 @@ def test_namespaces_are_exempted_by_the_label_of_the_code() -> None:
     ]
 
 
-def test_every_policy_is_bound_and_fails_closed() -> None:
-    policies = [d for d in ALL if d["kind"] == "ValidatingAdmissionPolicy"]
+def test_every_policy_is_bound_and_fails_closed_except_for_the_one_that_only_warns() -> None:
+    policies = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] == "ValidatingAdmissionPolicy"}
     bound = {d["spec"]["policyName"]: d["spec"] for d in ALL if d["kind"] == "ValidatingAdmissionPolicyBinding"}
-    assert {policy["metadata"]["name"] for policy in policies} == bound.keys()
-    assert all(policy["spec"]["failurePolicy"] == "Fail" for policy in policies)
-    assert all(binding["validationActions"] == ["Deny"] for binding in bound.values())
+    assert policies.keys() == bound.keys()
+    does = {name: (spec["failurePolicy"], bound[name]["validationActions"]) for name, spec in policies.items()}
+    assert does.pop("vgpu-other-names") == ("Ignore", ["Warn"])
+    assert set(map(str, does.values())) == {"('Fail', ['Deny'])"}
+
+
+def test_the_policy_that_warns_says_what_the_code_says() -> None:
+    validations = one("ValidatingAdmissionPolicy", "vgpu-other-names")["spec"]["validations"]
+    resources = {f"resources.limits[{name}]": why for name, why in other_names.WARNED_RESOURCES.items()}
+    annotations = {f"metadata.annotations[{name}]": why for name, why in other_names.WARNED_ANNOTATIONS.items()}
+    said = [f"{field} {why}" for field, why in (resources | annotations).items()]
+    assert [validation["message"] for validation in validations] == said
+    named = [re.search(r"'([^']+)'", validation["expression"])[1] for validation in validations]  # type: ignore[index]
+    assert named == [*other_names.WARNED_RESOURCES, *other_names.WARNED_ANNOTATIONS]
 
 
 @pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])

@@ -188,11 +188,21 @@ def test_gpu_pods_get_the_name_of_the_scheduler_that_asks_the_extender(values: d
     (webhook,) = found["Deployment", "vgpu-system", "vgpu-webhook"]["spec"]["template"]["spec"]["containers"]
     written = [arg.partition("=")[2] for arg in webhook["args"] if arg.startswith("--scheduler-name=")]
     assert (written or [names.SCHEDULER]) == [name]
-    variables = found["ValidatingAdmissionPolicy", "", "vgpu-pods"]["spec"]["variables"]
-    assert [variable["expression"] for variable in variables if variable["name"] == "scheduler"] == [f"'{name}'"]
+    for policy in ("vgpu-pods", "vgpu-other-names"):
+        variables = found["ValidatingAdmissionPolicy", "", policy]["spec"]["variables"]
+        assert [variable["expression"] for variable in variables if variable["name"] == "scheduler"] == [f"'{name}'"]
     configs = [obj["data"] for (_, _, object_), obj in found.items() if object_.startswith("vgpu-scheduler-config-")]
     runs = [re.findall(r"schedulerName: (\S+)", config["scheduler-config.yaml"]) for config in configs]
     assert runs == ([] if values.get("mode") == "cluster" else [[name]])
+
+
+def test_warnings_about_other_tools_names_can_be_left_out() -> None:
+    left_out = (
+        chart.objects(chart.rendered()).keys()
+        - chart.objects(chart.rendered({"admissionWarnings": {"enabled": False}})).keys()
+    )
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    assert left_out == {(kind, "", "vgpu-other-names") for kind in kinds}
 
 
 @pytest.mark.parametrize(("mode", "workload"), [("second", "vgpu-scheduler"), ("cluster", "vgpu-extender")])

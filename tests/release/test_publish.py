@@ -198,4 +198,4 @@ def test_without_the_environment_of_the_site_a_publisher_reads_what_to_do(
 def test_notes_say_where_the_documents_are_and_what_checksums_show() -> None:
     text = notes.of(CHANGES, "0.2.0.dev1+gab", INSTALLING)
     assert site.archive("0.2.0-dev.1.gab") in text
-    assert "No file and no image is signed." in text
+    assert "Without `SHA256SUMS.asc` the release is not signed" in text

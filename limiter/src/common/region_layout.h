@@ -46,7 +46,11 @@ struct region_header {
         pthread_mutex_t mutex; /* process-shared and robust */
         uint8_t room[64];
     } lock;
-    uint8_t reserved[136];
+    uint64_t fault_client_since; /* atomic: since when the process at `fault_seen_at` was a client of its group's MPS
+                                    server */
+    uint64_t fault_seen_at; /* atomic, written last: when a client of a group's MPS server last saw that its contexts
+                               are lost by a fault; 0 = never (hooks/programs/space_fault.h) */
+    uint8_t reserved[120];
 };
 
 /* GPU time used over a window, which is closed by the first charge after its length (1 s or 10 s). Locked. */
@@ -212,6 +216,7 @@ struct region {
 static_assert(sizeof(struct region_header) == 256, "layout");
 static_assert(offsetof(struct region_header, recoveries) == 32, "layout");
 static_assert(offsetof(struct region_header, lock) == 56, "layout");
+static_assert(offsetof(struct region_header, fault_client_since) == 120, "layout");
 static_assert(sizeof(struct region_card) == 256, "layout");
 static_assert(offsetof(struct region_card, is_valid) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");

@@ -10,15 +10,15 @@
 
 /* Atomic; set once, under LOCK_CONTAINER. LOCK_CONTAINER also guards what it points to. */
 static struct limits_source *source;
-static struct identity self; /* written under LOCK_CONTAINER, before `is_self_known` */
-static bool is_self_known;   /* atomic, stored with release order: `self` is valid */
-static bool is_space_client; /* atomic */
-static int cached_slot = -1; /* atomic; a hint: the slot's identity is compared at each use */
+static struct identity self;        /* written under LOCK_CONTAINER, before `is_self_known` */
+static bool is_self_known;          /* atomic, stored with release order: `self` is valid */
+static uint64_t space_client_since; /* atomic; 0 = the process is no client */
+static int cached_slot = -1;        /* atomic; a hint: the slot's identity is compared at each use */
 
 static void forget(void) {
     is_self_known = false;
     cached_slot = -1;
-    is_space_client = false;
+    space_client_since = 0;
 }
 FORGET_IN_CHILD(forget);
 
@@ -78,9 +78,11 @@ struct space_limits container_space(void) {
     return limits_source_space(limits);
 }
 
-bool container_is_space_client(void) { return __atomic_load_n(&is_space_client, __ATOMIC_RELAXED); }
+bool container_is_space_client(void) { return container_space_client_since() != 0; }
 
-void container_note_space_client(void) { __atomic_store_n(&is_space_client, true, __ATOMIC_RELAXED); }
+uint64_t container_space_client_since(void) { return __atomic_load_n(&space_client_since, __ATOMIC_RELAXED); }
+
+void container_note_space_client(void) { __atomic_store_n(&space_client_since, clock_now(), __ATOMIC_RELAXED); }
 
 bool container_has_managed_memory(void) { return !container_is_limited() || !container_space().directory; }
 

@@ -42,6 +42,9 @@ struct space_limits container_space(void);
 
 /* Whether this process is a client of its group's MPS server. False until that was noted after cuInit. */
 bool container_is_space_client(void);
+
+/* When that was noted (CLOCK_MONOTONIC); 0 = the process is no client. */
+uint64_t container_space_client_since(void);
 void container_note_space_client(void);
 
 /* Whether the container may have managed memory. A member of a group in space may not (docs/adr/0174). */

@@ -23,7 +23,7 @@ from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import Namespace
 
-OUT_OF_MEMORY, NOT_SUPPORTED, MAX_CLIENTS_REACHED = 2, 801, 808
+OUT_OF_MEMORY, ILLEGAL_ADDRESS, NOT_SUPPORTED, MAX_CLIENTS_REACHED = 2, 700, 801, 808
 MPS_ENABLED, MULTIPROCESSORS = 133, 16
 ALL = 132  # multiprocessors of a simulated card
 GROUP = SpaceGroup(Namespace("team"), "models")
@@ -258,3 +258,43 @@ def test_a_text_that_the_driver_may_read_otherwise_is_no_percentage(pure: ctypes
     assert pure.sm_percentage_named(text.encode()) == 0
     assert pure.sm_percentage_named(f"{10**19 + 1}".encode()) == 0
     assert pure.sm_percentage_named(None) == 0
+
+
+def seen_fault(member: Member) -> tuple[int, int] | None:
+    """What a container's region says of a fault."""
+    return region.seen_fault((member.container.folder / "region").read_bytes())
+
+
+def illegal_access(session: ProbeSession) -> None:
+    session("kernels.launch(kernels.load('fault_10'))")
+    assert session("cuda.cuCtxSynchronize()") == ILLEGAL_ADDRESS
+
+
+def test_clients_leave_word_of_a_fault_of_their_server_when_they_exit_at_once(make_member: MakeMember) -> None:
+    """The daemon forgets a fault once its clients have exited, so that nobody was told of it."""
+    hit, neighbour, idle = make_member(), make_member(), make_member()
+    sessions = [member.started() for member in (hit, neighbour, idle)]
+    begun = time.monotonic_ns()
+    illegal_access(sessions[0])
+    assert sessions[1]("kernels.launch(kernels.load('spin_10'))") == ILLEGAL_ADDRESS
+    for session in sessions:
+        session.kill()
+    for member in (hit, neighbour):
+        since, at = seen_fault(member) or (0, 0)
+        assert since < begun < at < time.monotonic_ns()
+    assert seen_fault(idle) is None
+
+
+def test_errors_that_end_no_server_leave_no_word(
+    make_member: MakeMember, make_container: Callable[..., Container]
+) -> None:
+    member = make_member()
+    session = member.started()
+    assert session(f"alloc({1 << 50})")[0] == OUT_OF_MEMORY
+    assert seen_fault(member) is None
+    alone = make_container()
+    alone.limit(Limits((CardLimit(ANY_GPU, 64 * MIB, 10),), ComputePolicy.BURST))
+    outside = alone.session()
+    assert outside("start()") == 0
+    illegal_access(outside)
+    assert region.seen_fault((alone.folder / "region").read_bytes()) is None

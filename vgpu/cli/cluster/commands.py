@@ -30,7 +30,7 @@ from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import DocumentFormat, Format, document_text
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.readmit import readmit_command
-from vgpu.cli.cluster.session import TABLES, RestSession, group_names, group_query, pod_query
+from vgpu.cli.cluster.session import TABLES, RestSession, group_query, pod_query
 from vgpu.cli.cluster.typed_names import KindAndName
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
@@ -63,15 +63,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def get(
-        typed: Annotated[
-            KindAndName,
-            typer.Argument(
-                metavar="gpus|nodes|pods|pending|groups",
-                help="what to list",
-                parser=typed_names.kind_and_name,
-                autocompletion=typed_names.completed_kinds,
-            ),
-        ],
+        typed: Annotated[KindAndName, typed_names.argument("gpus|nodes|pods|pending|groups", "what to list")],
         names: Annotated[
             list[str] | None,
             typer.Argument(
@@ -146,7 +138,7 @@ def _named(
 
 def _has_name(kind: ResourceKind, row: dict[str, Any], name: str, namespace: str | None) -> bool:
     if kind.plural == ResourceKind.GROUPS:
-        return row["spaceGroup"] in group_names(name)
+        return row["spaceGroup"] in typed_names.group_readings(name)
     if kind.plural == "nodes":
         return bool(row["name"] == name)
     if kind.plural == "gpus":
@@ -167,12 +159,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
     def describe(
         typed: Annotated[
             KindAndName,
-            typer.Argument(
-                metavar="gpu|node|pod|group",
-                help="what to describe; also with the name, as pod/NAME",
-                parser=typed_names.kind_and_name,
-                autocompletion=typed_names.completed_kinds,
-            ),
+            typed_names.argument("gpu|node|pod|group", "what to describe; also with the name, as pod/NAME"),
         ],
         name: Annotated[
             str | None,

@@ -101,15 +101,11 @@ def pod_query(
     return query
 
 
-def group_names(name: str) -> tuple[str, ...]:
-    """Return what a user may mean by the name of a group in space: `-o name` writes group/ before NAMESPACE too."""
-    return tuple(dict.fromkeys((name, name.removeprefix("group/"))))
-
-
 def group_query(
     session: RestSession, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
 ) -> dict[str, Any]:
     """Return the query of a list of groups in space. Groups that are named have their namespace in the name."""
     is_named = bool(names) and namespace is None
     query = pod_query(session, namespace, [], selector, everywhere=everywhere or is_named)
-    return query | ({"spaceGroup": [part for name in names for part in group_names(name)]} if names else {})
+    readings = [reading for name in names for reading in typed_names.group_readings(name)]
+    return query | ({"spaceGroup": readings} if names else {})

@@ -1,7 +1,7 @@
 """Names of objects as users of kubectl type them, `pod train`, `pod/train`, `po/train`, and as `-o name` prints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import typer
 
@@ -33,6 +33,11 @@ def kind_and_name(text: str) -> KindAndName:
     return KindAndName(kind, text if slash else "")
 
 
+def argument(metavar: str, about: str) -> Any:
+    """Return the declaration of a command's argument that is a kind, or a kind with a name."""
+    return typer.Argument(metavar=metavar, help=about, parser=kind_and_name, autocompletion=completed_kinds)
+
+
 def completed_kinds(begun: str) -> list[str]:
     """Return the kinds that a shell offers for a word that was begun."""
     return [str(kind) for kind in ResourceKind if kind.startswith(begun)]
@@ -58,6 +63,15 @@ def after_kind(kind: ResourceKind, names: Sequence[str]) -> list[str]:
 def without_kind(name: str, kind: ResourceKind) -> str:
     """Return a name without its kind. `pod/train` is the pod `train`, and no pod of a namespace `pod`."""
     return name.partition("/")[2] if _kind_of(name) == _plural(kind) else name
+
+
+def group_readings(name: str) -> tuple[str, ...]:
+    """Return the groups in space that a name may mean; `without_kind` has one answer, which is not enough here.
+
+    `group/models` is the group `models` of a namespace `group`, or what `-o name` prints of the own group of a
+    namespace `models`.
+    """
+    return tuple(dict.fromkeys((name, name.removeprefix("group/"))))
 
 
 def node_name(name: str) -> str:

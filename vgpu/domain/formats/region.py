@@ -34,6 +34,7 @@ _CARD: Final = struct.Struct("<16sQQQQIIQQ24xqQQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _CALLS_AT: Final = 24  # in a slot
 _OUTSIDE_AT: Final = 40  # likewise
+_FAULT: Final = struct.Struct("<120xQQ120x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
@@ -299,6 +300,17 @@ def outside_group(data: bytes, ended: Collection[int] = ()) -> int:
     pids, words = slots[:: SLOT_SIZE // 4].tolist(), slots[_OUTSIDE_AT // 4 :: SLOT_SIZE // 4].tolist()
     marked = {slot for slot, (pid, word) in enumerate(zip(pids, words, strict=True)) if pid and word}
     return len(marked.difference(ended))
+
+
+def seen_fault(header: bytes) -> tuple[int, int] | None:
+    """Return when a client of its group's MPS server last saw a fault of it; None where none has. Never raises.
+
+    The two times are since when the process was a client, and when it saw the fault; CLOCK_MONOTONIC in ns.
+    """
+    if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+        return None
+    since, at = _FAULT.unpack_from(header)
+    return (since, at) if since and since <= at else None
 
 
 def owner(data: bytes, slot: int) -> SlotOwner:

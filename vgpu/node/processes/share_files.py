@@ -79,6 +79,14 @@ def read_account(path: Path, owners: SlotOwners | None = None) -> RegionAccount:
         return RegionAccount(problem=str(error))
 
 
+def read_region_header(path: Path) -> bytes:
+    """Return the beginning of a region; empty where it cannot be read."""
+    try:
+        return _read(path, len(region.FIRST_HEADER))
+    except OSError:
+        return b""
+
+
 def charged(before: RegionAccount, after: RegionAccount) -> dict[CardUuid, int]:
     """Return the most that a region may have said of each card between two readings, in bytes."""
     is_quiet = before.calls == after.calls and not any(call & _UNDER_WAY for call in after.calls)

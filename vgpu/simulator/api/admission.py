@@ -51,6 +51,8 @@ class Webhooks:
                 policies.check_scheduler(new)
                 policies.check_priority(new, old, self._labels(target))
                 policies.check_space_group(new, old, self._labels(target))
+                for warning in policies.warnings(new, old):
+                    warn(warning)
         return new
 
     def _matching(

@@ -1,13 +1,16 @@
-"""The rules of `manifests/base/policies.yaml` that the webhook does not check too: the scheduler, a namespace's labels.
+"""The rules of `manifests/base/policies.yaml` that the webhook does not check too.
+
+They are about the scheduler, a namespace's labels, and names of other tools.
 
 A real API server evaluates all ValidatingAdmissionPolicies; here they are no objects. The rules hold where
 vgpushare's webhook is installed.
 """
 
+from collections.abc import Iterator
 from typing import Final, NoReturn
 
 from vgpu.domain import names
-from vgpu.domain.asks import manifest, space
+from vgpu.domain.asks import manifest, other_names, space
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import Json
 
@@ -53,6 +56,16 @@ def check_space_group(new: Json, old: Json | None, namespace_labels: Json) -> No
         f"metadata.annotations[{names.SPACE_GROUP}] names a group of the cluster that the namespace may not use; "
         f"an administrator names it in the namespace's label {names.SHARED_SPACE_GROUP_LABEL}",
     )
+
+
+def warnings(new: Json, old: Json | None) -> Iterator[str]:
+    """Yield the warnings about the names of other tools in a pod that its author creates."""
+    owners = (new.get("metadata") or {}).get("ownerReferences") or ()
+    if old is not None or any(owner.get("controller") for owner in owners):
+        return
+    policy = "Validation failed for ValidatingAdmissionPolicy 'vgpu-other-names' with binding 'vgpu-other-names'"
+    for warning in other_names.warnings(new):
+        yield f"{policy}: {warning.field} {warning.why}"
 
 
 def _is_held(container: Json) -> bool:

@@ -8,6 +8,7 @@
 #include "compute/gate/host_wait.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+#include "hooks/programs/space_fault.h"
 #include "region/activity.h"
 
 enum { PAGEABLE }; /* beside the values of CUmemorytype, which begin at 1 */
@@ -36,7 +37,7 @@ static bool is_pageable_copy(CUdeviceptr to, CUdeviceptr from) {
 static CUresult count(CUresult result, CUdeviceptr to, CUdeviceptr from, size_t size) {
     struct region_activity *activity = result == CUDA_SUCCESS ? gate_activity() : NULL;
     if (activity && is_pageable_copy(to, from)) activity_count_pageable_copy(activity, size);
-    return result;
+    return space_fault_note(result);
 }
 
 /* As `count`, of a copy in a stream, which turn_events.h names. */

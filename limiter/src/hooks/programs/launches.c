@@ -7,6 +7,7 @@
 #include "compute/gate/turn_need.h"
 #include "compute/queue/turn_events.h"
 #include "driver/function_table.h"
+#include "hooks/programs/space_fault.h"
 
 /* A launch that waited for its turn if turns are needed, and whose local memory is reserved. */
 struct launch {
@@ -28,7 +29,7 @@ static inline struct launch begin(const char *function_name, bool needs_turn, ui
 
 static inline CUresult end(struct launch *launch, CUresult result) {
     launch_gate_leave(&launch->pass);
-    return local_memory_end_launch(&launch->attempt, result);
+    return space_fault_note(local_memory_end_launch(&launch->attempt, result));
 }
 
 #define KERNEL_KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
@@ -47,8 +48,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
                                void **extra) {
     bool needs_turn = turn_need_is_any();
     if (is_free(needs_turn, function))
-        return REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                                    parameters, extra);
+        return space_fault_note(REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                                     shared, stream, parameters, extra));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
     for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
@@ -62,8 +63,8 @@ EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsign
                                     CUstream stream, void **parameters, void **extra) {
     bool needs_turn = turn_need_is_any();
     if (is_free(needs_turn, function))
-        return REAL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                                         parameters, extra);
+        return space_fault_note(REAL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                                          shared, stream, parameters, extra));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
     for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
@@ -74,7 +75,8 @@ EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsign
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     bool needs_turn = turn_need_is_any();
-    if (is_free(needs_turn, function)) return REAL(cuLaunchKernelEx)(config, function, parameters, extra);
+    if (is_free(needs_turn, function))
+        return space_fault_note(REAL(cuLaunchKernelEx)(config, function, parameters, extra));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernelEx", needs_turn, key_of_config(config, function),
                                  STREAM_OR_LEGACY(stream_of(config)), function);
@@ -86,7 +88,8 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                       void **extra) {
     bool needs_turn = turn_need_is_any();
-    if (is_free(needs_turn, function)) return REAL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
+    if (is_free(needs_turn, function))
+        return space_fault_note(REAL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernelEx_ptsz", needs_turn, key_of_config(config, function),
                                  STREAM_OR_PER_THREAD(stream_of(config)), function);
@@ -100,8 +103,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, 
                                           CUstream stream, void **parameters) {
     bool needs_turn = turn_need_is_any();
     if (is_free(needs_turn, function))
-        return REAL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                                               stream, parameters);
+        return space_fault_note(REAL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y,
+                                                                block_z, shared, stream, parameters));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunchCooperativeKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
@@ -116,8 +119,8 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
                                                CUstream stream, void **parameters) {
     bool needs_turn = turn_need_is_any();
     if (is_free(needs_turn, function))
-        return REAL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                                                    stream, parameters);
+        return space_fault_note(REAL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y,
+                                                                     block_z, shared, stream, parameters));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunchCooperativeKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
@@ -130,7 +133,7 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
 /* The functions from before CUDA 4. */
 EXPORT CUresult cuLaunch(CUfunction function) {
     bool needs_turn = turn_need_is_any();
-    if (is_free(needs_turn, function)) return REAL(cuLaunch)(function);
+    if (is_free(needs_turn, function)) return space_fault_note(REAL(cuLaunch)(function));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunch", needs_turn, launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function);
@@ -140,7 +143,7 @@ EXPORT CUresult cuLaunch(CUfunction function) {
 
 EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
     bool needs_turn = turn_need_is_any();
-    if (is_free(needs_turn, function)) return REAL(cuLaunchGrid)(function, width, height);
+    if (is_free(needs_turn, function)) return space_fault_note(REAL(cuLaunchGrid)(function, width, height));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchGrid", needs_turn,
                                  launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
@@ -152,7 +155,8 @@ EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
     bool needs_turn = turn_need_is_any();
-    if (is_free(needs_turn, function)) return REAL(cuLaunchGridAsync)(function, width, height, stream);
+    if (is_free(needs_turn, function))
+        return space_fault_note(REAL(cuLaunchGridAsync)(function, width, height, stream));
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchGridAsync", needs_turn,
                                  launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),

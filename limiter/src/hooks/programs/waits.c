@@ -3,10 +3,11 @@
  * without launches. */
 #include "compute/gate/host_wait.h"
 #include "driver/function_table.h"
+#include "hooks/programs/space_fault.h"
 
 static CUresult finish(const struct host_wait *wait, CUresult result) {
     host_wait_end(wait);
-    return result;
+    return space_fault_note(result);
 }
 
 EXPORT CUresult cuCtxSynchronize(void) {

@@ -1,15 +1,18 @@
 """What happens to a client, a daemon or the supervisor of one group touches that group only (simulated cards)."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from limiter import launch
 from simgpu.session import ProbeSession
 from tests.eventually import eventually
 from tests.simgpu import mps_daemon
@@ -17,9 +20,14 @@ from tests.vgpu.node.builders import allocation, bound, slices
 from tests.vgpu.node.space.test_supervisor import NOT_READY, RPC_FAILURE, Node, node, works
 from vgpu.adapters import mps
 from vgpu.domain import names
+from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.asks.space import MAX_CLIENTS, SpaceGroup, SpaceOptions
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, SpaceMembership
 from vgpu.domain.identifiers import Namespace
 from vgpu.node.gpunode.group_faults import GroupFaults
+from vgpu.node.processes import share_files
+from vgpu.node.space import seen_faults
+from vgpu.node.space.seen_faults import SeenFault
 
 if TYPE_CHECKING:
     from vgpu.node.containers.allocations import Allocation
@@ -53,7 +61,21 @@ class TwoGroups:
         self.hit, self.neighbour, self.elsewhere = node.client(self.of), node.client(self.of), node.client(self.other)
         self.outside = node.world.session()
         assert self.outside("start()") == 0
-        self.faults = GroupFaults(node.space.parent, time.time, lambda: self.held, pods.values)
+        self.regions: dict[str, Path] = {}
+        self.faults = GroupFaults(node.space.parent, time.time, lambda: self.held, pods.values, self.seen)
+
+    def seen(self, member: str) -> SeenFault | None:
+        """What the region of a member says of a fault, as the device plugin reads it."""
+        header = share_files.read_region_header(self.regions.get(member, Path("none")))
+        return seen_faults.seen_in(header, time.time, time.monotonic)
+
+    def limited_client(self, folder: Path) -> ProbeSession:
+        """A process of a container in the group to which something happens, with the limiter and these files of it."""
+        variables = {**launch.variables(folder, {}), "VGPU_SPACE_DIRECTORY": str(self.node.directories.pipe(self.of))}
+        session = self.node.world.session(**variables)
+        assert session("start()") == 0
+        assert session("device_attribute(133)") == 1
+        return session
 
     def told(self) -> list[tuple[str, str]]:
         """The pods of which the device plugin reports a fault, with the reason, as their Events have it."""
@@ -115,6 +137,34 @@ def test_an_illegal_access_ends_the_contexts_of_its_group_and_is_told_to_its_pod
         groups.neighbour.kill()
     assert groups.others_go_on()
     assert groups.told() == [("default/models", names.SPACE_SERVER_FAULTED)]
+    groups.end()
+
+
+def test_a_fault_whose_clients_all_exit_before_the_daemon_is_asked_is_told_once(groups: TwoGroups) -> None:
+    """The daemon says ACTIVE again then: what the limiter of a client has left in its region is all that is known."""
+    groups.node.supervisor.kill()  # it asks no daemon from here on
+    groups.node.supervisor.wait()
+    groups.hit.kill()
+    groups.neighbour.kill()
+    membership = SpaceMembership(SpaceGroup(Namespace("team"), "models").fingerprint, None)
+    granted = Limits((CardLimit(ANY_GPU, None, 0),), ComputePolicy.BURST, space=membership)
+    folders = [launch.write_files(granted) for _ in range(2)]
+    try:
+        sessions = [groups.limited_client(folder) for folder in folders]
+        illegal_access(sessions[0])
+        assert works(sessions[1]) == ILLEGAL_ADDRESS
+        for session in sessions:
+            session.kill()
+        groups.regions[groups.held[0].id] = folders[0] / "region"
+        assert groups.told() == [("default/models", names.SPACE_SERVER_FAULTED)]
+        groups.regions[groups.held[0].id] = folders[1] / "region"
+        assert groups.told() == [("default/models", names.SPACE_SERVER_FAULTED)]
+        assert groups.faults.counts == {groups.of: 1}
+        assert groups.others_go_on()
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder)
+    groups.node.supervisor = groups.node.start()
     groups.end()
 
 

@@ -293,3 +293,27 @@ async def test_another_scheduler_than_ours_is_refused_as_by_the_policy(
         await cluster.create(Target(PODS, "team"), pod("other", "my-scheduler", names.SLICE))
     await cluster.create(Target(PODS, "team"), pod("ours", names.SCHEDULER, names.CARD))
     await cluster.create(Target(PODS, "team"), pod("no-gpu", "my-scheduler", "example.com/other"))
+
+
+async def test_names_of_other_tools_are_warned_of_in_pods_that_their_author_creates(
+    cluster: InMemoryCluster, webhook: Webhook, http: httpx.AsyncClient
+) -> None:
+    """Such a pod was created without a word, and waited, or ran without a GPU."""
+    webhook.responses["validate"] = lambda _: {"allowed": True}
+    client = {"url": f"{webhook.url}/validate", "caBundle": webhook.bundle}
+    hook = {"name": f"validate.{names.DOMAIN}", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
+    await cluster.create(Target(VALIDATING), {"metadata": {"name": "vgpu-webhook"}, "webhooks": [hook]})
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu.shared": "1"}}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+
+    async def warned(name: str, **metadata: Any) -> list[str]:
+        body = {"metadata": {"name": name, **metadata}, "spec": {"containers": [container]}}
+        answer = await http.post("/api/v1/namespaces/default/pods", json=body)
+        assert answer.status_code == 201
+        return answer.headers.get_list("warning")
+
+    (warning,) = await warned("mine")
+    assert (
+        "with binding 'vgpu-other-names': resources.limits[nvidia.com/gpu.shared] is given out by NVIDIA's" in warning
+    )
+    assert await warned("of-a-controller", ownerReferences=[owner]) == []
