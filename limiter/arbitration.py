@@ -33,5 +33,5 @@ class ClientPage(ctypes.Structure):
         ("free_at", ctypes.c_uint64),
         ("end_by", ctypes.c_uint64),
         ("joint", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint8 * 4),
+        ("job", ctypes.c_uint32),
     )

@@ -14,6 +14,7 @@
 #include "arbiter/connection/event_loop.h"
 #include "arbiter/container/card_board.h"
 #include "arbiter/container/containers.h"
+#include "arbiter/container/jobs.h"
 #include "arbiter/options.h"
 #include "arbiter/process_priority.h"
 #include "arbiter/watermark/watermark_config.h"
@@ -69,6 +70,12 @@ static bool is_idle_exit_due(const struct options *options, uint64_t now) {
     return options->idle_exit_ns && now >= last_used_at + options->idle_exit_ns;
 }
 
+/* What jobs do depends on the turns of their cards, and these on the jobs. */
+static uint64_t run(uint64_t now) {
+    uint64_t next_run_at = card_boards_run(now);
+    return jobs_run(now) ? card_boards_run(now) : next_run_at;
+}
+
 static void serve(const struct options *options) {
     uint64_t refresh_at = 0, next_run_at = 0;
     while (!is_stopping) {
@@ -80,7 +87,7 @@ static void serve(const struct options *options) {
             refresh_at = now + REFRESH_INTERVAL;
             is_stopping |= is_idle_exit_due(options, now);
         }
-        next_run_at = card_boards_run(clock_now());
+        next_run_at = run(clock_now());
     }
 }
 

@@ -22,9 +22,10 @@ _SCHEDULE = ("src/common", "arbiter/predict", "arbiter/watermark", "arbiter/tena
 FOLDERS = {
     **include_order.in_order(*(f"src/{folder}" for folder in _SRC)),
     **include_order.in_order(*_SCHEDULE),
+    "arbiter/job": ("src/common",),
     "arbiter/connection": ("src/common",),
-    "arbiter/container": (*_SCHEDULE, "arbiter/connection"),
-    "arbiter": (*_SCHEDULE, "arbiter/connection", "arbiter/container"),
+    "arbiter/container": (*_SCHEDULE, "arbiter/job", "arbiter/connection"),
+    "arbiter": (*_SCHEDULE, "arbiter/job", "arbiter/connection", "arbiter/container"),
 }
 
 

@@ -78,13 +78,13 @@ def unlink() -> list[int]:
     return [one.part(other) for one in _ranks.values() for other in _ranks.values() if other is not one]
 
 
-def steps_in_threads(count: int, work_us: int) -> float:
+def steps_in_threads(count: int, work_us: int, group: int = 8) -> float:
     """As `steps`, with a thread for each rank."""
 
     def run(of: Rank) -> None:
         for number in range(count):
             of.work(work_us)
-            of.join(8, number)
+            of.join(group, number)
         of.wait()
 
     begun = time.monotonic()
@@ -96,13 +96,13 @@ def steps_in_threads(count: int, work_us: int) -> float:
     return time.monotonic() - begun
 
 
-def steps(count: int, work_us: int) -> float:
-    """Seconds of that many steps of all ranks of this process: work, and a collective."""
+def steps(count: int, work_us: int, group: int = 7) -> float:
+    """Seconds of that many steps of all ranks of this process: work, and a collective. `group`: of the job's own."""
     begun = time.monotonic()
     for number in range(count):
         for of in _ranks.values():
             of.work(work_us)
-            of.join(7, number)
+            of.join(group, number)
     for of in _ranks.values():
         of.wait()
     return time.monotonic() - begun

@@ -70,6 +70,8 @@ void card_board_remove(struct card_board *board, int tenant) {
     card_board_close_unused(board);
 }
 
+unsigned card_board_number(const struct card_board *board) { return (unsigned)(board - boards); }
+
 void card_board_touch(struct card_board *board) { board->next_run_at = 0; }
 
 static void write_heartbeats(const struct card_board *board, uint64_t now) {

@@ -47,8 +47,12 @@ int card_board_join(struct card_board *board, int tenant, struct arbitration_pag
 /* Removes a client and unmaps its page. */
 void card_board_leave(struct card_board *board, int client, uint64_t now);
 
-/* Runs the schedules and heartbeats that are due, and publishes what has changed; returns when the next one is due. */
+/* Runs the schedules that are due, and the heartbeats, and publishes what has changed; returns when the next one is
+ * due. */
 uint64_t card_boards_run(uint64_t now);
+
+/* Number of the board among all. */
+unsigned card_board_number(const struct card_board *board);
 
 /* After an event on the card: its schedule runs in the next card_boards_run. */
 void card_board_touch(struct card_board *board);

@@ -102,6 +102,47 @@ struct container_use container_use(const struct container *container, const uint
     return (struct container_use){0};
 }
 
+/* The part of a slot that says which cards its process has linked. */
+struct slot_head {
+    uint8_t bytes[offsetof(struct region_slot, linked) + sizeof(uint32_t)];
+};
+
+static uint32_t links_of(const struct container *container, uint32_t slot) {
+    struct slot_head head;
+    uint32_t pid, linked;
+    off_t offset = (off_t)(offsetof(struct region, slots) + slot * sizeof(struct region_slot));
+    if (!read_at(container->region_fd, &head, sizeof head, offset)) return 0;
+    memcpy(&pid, head.bytes, sizeof pid);
+    memcpy(&linked, head.bytes + offsetof(struct region_slot, linked), sizeof linked);
+    return pid ? linked : 0;
+}
+
+static bool is_several(uint32_t cards) { return (cards & (cards - 1)) != 0; }
+
+/* Adds the cards to a set that has one of them, and joins the sets that they have in common. */
+static unsigned add_links(uint32_t sets[CONTAINER_LINKED_SETS], unsigned count, uint32_t linked) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (sets[i] & linked)
+            linked |= sets[i];
+        else
+            sets[kept++] = sets[i];
+    }
+    sets[kept] = linked;
+    return kept + 1;
+}
+
+unsigned container_linked_sets(const struct container *container, uint32_t sets[CONTAINER_LINKED_SETS]) {
+    uint32_t slots = 0;
+    unsigned count = 0;
+    if (!read_at(container->region_fd, &slots, sizeof slots, offsetof(struct region_header, slots_high))) return 0;
+    for (uint32_t slot = 0; slot < slots && slot < REGION_SLOTS; slot++) {
+        uint32_t linked = links_of(container, slot);
+        if (is_several(linked)) count = add_links(sets, count, linked);
+    }
+    return count;
+}
+
 void container_close(struct container *container) {
     if (container->listener.fd >= 0) listening_socket_unlink(container->directory_fd, container->listener_inode);
     event_loop_remove(&container->listener);

@@ -73,6 +73,13 @@ struct container_use container_use(const struct container *container, const uint
  */
 uint64_t container_synchronize_ns(const struct container *container, unsigned row);
 
+/* Sets of linked cards that a container can have. */
+enum { CONTAINER_LINKED_SETS = LIMITS_CARDS / 2 };
+
+/* The sets of cards that the container's processes have linked, by the rows of its region, one bit for each; their
+ * number. Each has two cards at least, and no card of another one. Not trusted. */
+unsigned container_linked_sets(const struct container *container, uint32_t sets[CONTAINER_LINKED_SETS]);
+
 /* Removes the container's socket, and closes its files. Its connections and its tenancies have ended before. */
 void container_close(struct container *container);
 

@@ -10,6 +10,7 @@
 #include "arbiter/connection/event_loop.h"
 #include "arbiter/container/connections.h"
 #include "arbiter/container/container.h"
+#include "arbiter/container/jobs.h"
 #include "arbiter/container/tenancy.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -68,6 +69,7 @@ static struct container *add_container(const char *name) {
 }
 
 static void remove_container(struct container *container) {
+    jobs_drop(container);
     connections_close(container);
     tenancy_end_all(container, clock_now());
     container_close(container);
@@ -127,10 +129,12 @@ static void refresh(struct container *container, uint64_t now) {
     if (container->listener.fd >= 0) event_loop_mute(&container->listener, false);
     container_read_limits(container);
     if (tenancy_has_left_group(container)) {
+        jobs_drop(container);
         connections_close(container); /* its processes connect anew, each as a tenant of its own */
         tenancy_end_all(container, now);
     }
     tenancy_update_all(container, now);
+    jobs_refresh(container);
 }
 
 void containers_refresh(uint64_t now) {

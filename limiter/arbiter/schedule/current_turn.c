@@ -13,6 +13,10 @@
 /* How long the holder has to answer a request to yield once its overrun budget is used up. */
 #define YIELD_RESPONSE_TIME NS_PER_MS
 
+/* How long a job has, from the request to yield on, to end its launches on all of its cards at the same point of the
+ * program, and for their work to drain: two steps of a training job. */
+#define JOB_END_MAX (35 * NS_PER_MS)
+
 /* On a machine with other load the arbiter may be woken up to this much late without that counting as its own delay. */
 #define LATENESS_MAX NS_PER_MS
 
@@ -62,11 +66,20 @@ static uint64_t ask_back_at(const struct schedule *schedule) {
     return turn->began_at + turn->budget - in_flight;
 }
 
+/* A job's thread launches for one card after the other: with less in flight, cards would be idle while it waits at
+ * another one's gate. */
+static uint64_t depth_of(const struct schedule *schedule, uint64_t now) {
+    const struct current_turn *turn = &schedule->turn;
+    if (schedule->tenants[turn->tenant].is_of_job) return turn_allowance_depth(false, false, turn->budget);
+    return turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
+                                next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
+}
+
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
-    turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
-                                       next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
+    bool is_of_job = schedule->tenants[turn->tenant].is_of_job;
+    bool is_bounded = turn->end_by || (!is_of_job && !next_turn_is_unbounded(schedule, turn->tenant));
+    turn->depth = depth_of(schedule, now);
     turn->yield_at = is_bounded ? turn->began_at + turn->budget : ask_back_at(schedule);
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, turn->depth);
 }
@@ -75,8 +88,7 @@ static void publish(struct schedule *schedule, uint64_t now) {
 static void publish_to_group(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->end_by = 0;
-    turn->depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
-                                       next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
+    turn->depth = depth_of(schedule, now);
     turn->yield_at = ask_back_at(schedule);
     group_turn_give(schedule, turn->client);
     group_turn_give_waiting(schedule);
@@ -154,7 +166,8 @@ void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->asked_back_at = now;
     turn->check_idle_at = min_u64(turn->check_idle_at, now + CURRENT_TURN_CHECK_MIN);
-    turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
+    uint64_t in_flight = turn->is_of_job ? JOB_END_MAX : turn_allowance_depth(false, false, turn->budget);
+    turn->overdue_at = max_u64(turn->began_at + turn->budget, now + in_flight);
     if (group_turn_is_current(schedule)) {
         group_turn_ask_to_yield(schedule);
         return;

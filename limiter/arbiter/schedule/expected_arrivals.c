@@ -16,12 +16,12 @@ enum { RESERVATION_DIVISOR = 32 };
  * end shortly before the arrivals would lose the same time at each of them. */
 #define LATE_END_CREDIT NS_PER_MS
 
-/* Whether the tenant is no group, whose arrivals are those of many programs, is idle, its client is connected and
- * predicted, and would preempt the holder if it arrived. */
+/* Whether the tenant is no group, whose arrivals are those of many programs, and no job's, is idle, its client is
+ * connected and predicted, and would preempt the holder if it arrived. */
 static bool is_reservable(struct schedule *schedule, int tenant, int holder, uint64_t now) {
     struct tenant *expected = &schedule->tenants[tenant];
-    if (tenant == holder || expected->demand.is_group || !expected->is_taken || expected->waiting_since ||
-        !clients_is_connected(schedule, expected->regular_client))
+    if (tenant == holder || expected->demand.is_group || expected->is_of_job || !expected->is_taken ||
+        expected->waiting_since || !clients_is_connected(schedule, expected->regular_client))
         return false;
     if (schedule->clients[expected->regular_client].tenant != tenant) return false;
     if (!tenant_next_arrival(expected, now)) return false;

@@ -32,11 +32,11 @@ void joint_turns_grant(struct schedule *schedule, int client, uint64_t now) {
     page->free_at = now;
 }
 
-/* Tenants of several ranks and clients that do not know joint turns keep turns apart. Of fixed shares nothing is lost
- * in joint turns as long as every tenant uses little: one that uses more is served better, and held to its share more
- * exactly, in turns apart. */
+/* Tenants of several ranks, jobs, and clients that do not know joint turns keep turns apart. Of fixed shares nothing is
+ * lost in joint turns as long as every tenant uses little: one that uses more is served better, and held to its share
+ * more exactly, in turns apart. */
 struct conditions {
-    unsigned active_tenants, with_fixed_share, best_effort, priorities, without_room;
+    unsigned active_tenants, with_fixed_share, best_effort, priorities, without_room, of_jobs;
     uint32_t priority;
 };
 
@@ -48,6 +48,7 @@ static void count_tenant(struct conditions *found, const struct tenant *tenant) 
     found->priorities += found->active_tenants == 0 || tenant->demand.priority != found->priority;
     found->priority = tenant->demand.priority;
     found->active_tenants++;
+    found->of_jobs += tenant->is_of_job;
     found->with_fixed_share += tenant->demand.policy == POLICY_FIXED;
     found->best_effort += tenant->demand.policy == POLICY_BEST_EFFORT;
 }
@@ -64,7 +65,7 @@ static bool is_possible(const struct schedule *schedule, uint64_t now) {
     struct conditions found = {0};
     for (int32_t i = 0; i < schedule->tenants_high; i++)
         if (is_active(&schedule->tenants[i], now)) count_tenant(&found, &schedule->tenants[i]);
-    if (found.active_tenants < 2 || found.priorities > 1) return false;
+    if (found.active_tenants < 2 || found.priorities > 1 || found.of_jobs) return false;
     if (found.with_fixed_share && found.without_room) return false;
     if (found.best_effort && watermark_is_tight(&schedule->watermark)) return false;
     return do_all_clients_join(schedule, now);

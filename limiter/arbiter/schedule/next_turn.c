@@ -18,7 +18,10 @@ static bool is_best_effort_allowed(const struct schedule *schedule) {
     return watermark_allows_best_effort(&schedule->watermark);
 }
 
-static bool is_waiting(const struct tenant *tenant) { return tenant->is_taken && tenant->waiting_since != 0; }
+/* A job's tenant has its turns with those on the job's other cards. */
+static bool is_waiting(const struct tenant *tenant) {
+    return tenant->is_taken && tenant->waiting_since != 0 && !tenant->is_of_job;
+}
 
 static void update_tenant(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
     tenant_refill(tenant, now);
@@ -163,15 +166,42 @@ static bool preempt(struct schedule *schedule, int candidate, uint64_t now) {
     return true;
 }
 
+static bool goes_before(const struct schedule *schedule, int first, int second) {
+    return ranking_is_before(&schedule->tenants[first], &schedule->tenants[second], is_best_effort_allowed(schedule));
+}
+
 bool next_turn_is_due(struct schedule *schedule, uint64_t now) {
-    struct tenant *holding = &schedule->tenants[schedule->turn.tenant];
-    update_tenant(schedule, holding, now);
+    int holder = schedule->turn.tenant;
+    update_tenant(schedule, &schedule->tenants[holder], now);
     if (preempt(schedule, best_waiting(schedule, now), now)) return true;
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE || now < schedule->turn.yield_at) return false;
-    const struct tenant *waiting = &schedule->tenants[choice.tenant];
-    return choice.is_starved || waiting == holding ||
-           !ranking_is_before(holding, waiting, is_best_effort_allowed(schedule));
+    return choice.is_starved || choice.tenant == holder || !goes_before(schedule, holder, choice.tenant);
+}
+
+/* Jobs of one rank take turns one after the other: their turns are as long as each other's steps allow, so virtual time
+ * would have each go on for what the other one went on. */
+static bool holder_goes_before(const struct schedule *schedule, int tenant) {
+    const struct tenant *waiting = &schedule->tenants[tenant], *holding = &schedule->tenants[schedule->turn.tenant];
+    if (schedule->turn.is_of_job) return ranking_outranks(holding, waiting, is_best_effort_allowed(schedule));
+    return goes_before(schedule, schedule->turn.tenant, tenant);
+}
+
+bool next_turn_would_be(struct schedule *schedule, int tenant, uint64_t now) {
+    struct tenant *own = &schedule->tenants[tenant];
+    update_tenant(schedule, own, now);
+    if (ranking_class(own, is_best_effort_allowed(schedule)) == CLASS_OVER_WATERMARK) return false;
+    struct next_turn choice = next_turn_choose(schedule, now);
+    if (choice.is_starved || (choice.tenant != SCHEDULE_NONE && !is_before(schedule, tenant, choice.tenant)))
+        return false;
+    return !schedule->turn.number || schedule->turn.tenant == tenant || !holder_goes_before(schedule, tenant);
+}
+
+bool next_turn_is_due_for(struct schedule *schedule, int tenant, uint64_t now) {
+    struct tenant *waiting = &schedule->tenants[tenant], *holding = &schedule->tenants[schedule->turn.tenant];
+    update_tenant(schedule, waiting, now);
+    update_tenant(schedule, holding, now);
+    return now >= schedule->turn.yield_at || preempts_now(schedule, waiting, holding, now);
 }
 
 bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {

@@ -10,8 +10,9 @@ struct next_turn {
     bool is_starved; /* chosen by the starvation floor instead of its rank */
 };
 
-/* Chooses among the waiting tenants: one that has starved for 300 ms, at most once in 300 ms; otherwise the best by
- * rank, without best-effort tenants above the watermark. A fixed share that has used its credit does not starve. */
+/* Chooses among the waiting tenants, but for those of jobs (job_turn.h): one that has starved for 300 ms, at most once
+ * in 300 ms; otherwise the best by rank, without best-effort tenants above the watermark. A fixed share that has used
+ * its credit does not starve. */
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now);
 
 /* Whether `tenant` may have the card as soon as the current holder: it is not a best-effort tenant after one of another
@@ -25,6 +26,13 @@ uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t 
 /* Whether the holder has to yield now to the waiting tenant that is chosen: because that one preempts it, or because
  * the turn's time is used and the holder does not rank before it. There is a current turn. */
 bool next_turn_is_due(struct schedule *schedule, uint64_t now);
+
+/* Whether `tenant`, which may be a job's, would be given the card's next turn before every tenant that waits by itself,
+ * and before the holder. */
+bool next_turn_would_be(struct schedule *schedule, int tenant, uint64_t now);
+
+/* Whether the holder, which is another tenant, would have to yield to `tenant` now. There is a current turn. */
+bool next_turn_is_due_for(struct schedule *schedule, int tenant, uint64_t now);
 
 /* Whether a turn of `tenant` needs no budget: every other waiting tenant ranks below it, no other client of its own
  * waits, and it is not a best-effort tenant that the watermark limits. */

@@ -24,7 +24,7 @@ struct schedule *schedule_open(unsigned high, unsigned low) {
     schedule->watermark = watermark_new(high, low);
     schedule->overrun_budget = overrun_budget_new(0);
     schedule->turn = (struct current_turn){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
-    schedule->preempting_tenant = schedule->last_client = SCHEDULE_NONE;
+    schedule->preempting_tenant = schedule->last_client = schedule->called_tenant = SCHEDULE_NONE;
     schedule->free_client = SCHEDULE_NONE;
     return schedule;
 }
@@ -61,7 +61,10 @@ void schedule_set_demand(struct schedule *schedule, int tenant, const struct dem
     schedule->is_contention_stale = true;
 }
 
-void schedule_remove(struct schedule *schedule, int tenant) { schedule->tenants[tenant].is_taken = false; }
+void schedule_remove(struct schedule *schedule, int tenant) {
+    schedule->tenants[tenant].is_taken = false;
+    if (schedule->called_tenant == tenant) schedule->called_tenant = SCHEDULE_NONE;
+}
 
 bool schedule_is_empty(const struct schedule *schedule) {
     for (int32_t i = 0; i < schedule->tenants_high; i++)

@@ -83,7 +83,8 @@ void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint6
     tenant->last_busy_until = busy_until;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
     turn->is_busy = has_begun && !is_waiting && now < revoke_at && busy_until <= now + TENANT_LONG_KERNEL;
-    if (now < revoke_at) {
+    turn->is_idle = now >= revoke_at;
+    if (!turn->is_idle || (turn->is_of_job && !turn->asked_back_at)) {
         turn->check_idle_at = max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN);
         return;
     }
@@ -138,6 +139,7 @@ static void end_if_over(struct schedule *schedule, uint64_t now) {
 }
 
 static void begin_next(struct schedule *schedule, uint64_t now) {
+    if (schedule->called_tenant != SCHEDULE_NONE) return;
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE) return;
     uint64_t budget = contention_turn_budget(schedule, now);
@@ -184,7 +186,7 @@ uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     if (schedule->turn.number) end_if_over(schedule, now);
     if (!schedule->turn.number && schedule->waiting_clients) begin_next(schedule, now);
     current_turn_note_waiter(schedule, now);
-    if (is_held(schedule) && schedule->waiting_clients && !schedule->turn.asked_back_at &&
+    if (is_held(schedule) && schedule->waiting_clients && !schedule->turn.asked_back_at && !schedule->turn.is_of_job &&
         next_turn_is_due(schedule, now))
         current_turn_ask_to_yield(schedule, now);
     schedule->next_run_at = next_run_time(schedule, now);

@@ -11,9 +11,9 @@ int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now);
 
 /* The values that were read for that tenant, 0 if they cannot be read. Revokes the turn if other clients wait and the
  * card has been idle for 0.1 ms (0.02 ms after a periodic visit of usual length), or if the holder has launched nothing
- * in time. While a thread of the holder waits for the card, the card counts as busy until `awaited_until`.
- * `is_waiting`: another process of the tenant waits for the card's turn, and `busy_until` is no work that may go on
- * beyond the turn. */
+ * in time; a job's turn only after the request to yield. While a thread of the holder waits for the card, the card
+ * counts as busy until `awaited_until`. `is_waiting`: another process of the tenant waits for the card's turn, and
+ * `busy_until` is no work that may go on beyond the turn. */
 void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, bool is_waiting,
                            uint64_t now);
 

@@ -4,6 +4,7 @@
  *     current_turn.c       a turn's beginning, charge and end
  *     group_turn.c         the turn of a group in space, which its clients hold together
  *     next_turn.c          which tenant is next, and whether the holder has to yield
+ *     job_turn.c           turns that a job has on several cards at the same moment
  *     expected_arrivals.c  reservations for predicted arrivals
  *     joint_mode.c         whether turns are held jointly
  *     joint_turns.c        turns that are held jointly, and their measurement
@@ -59,6 +60,8 @@ struct current_turn {
     bool is_drain_awaited;    /* the client says when the work has drained */
     bool may_finish;          /* its tenant has a guarantee that pays for it, so a long kernel may run to its end */
     bool is_floor;            /* given by the starvation floor, so not preempted within its budget */
+    bool is_of_job;           /* one of a job's turns on several cards */
+    bool is_idle;             /* of a job: the card has been idle for long enough to be given to others */
 };
 
 struct schedule {
@@ -79,6 +82,7 @@ struct schedule {
     uint64_t last_turn_ns;                /* how long `last_client` had that turn */
     int32_t preempting_tenant;            /* the tenant for which the current turn is ended early */
     int32_t preempted_tenant; /* the tenant of the turn that is ended early; valid while `preempting_tenant` is */
+    int32_t called_tenant;    /* a job's, for which the card is kept free until all cards of the job are */
     unsigned active_tenants_at_refresh; /* active tenants at the last contention_refresh */
     uint64_t next_census_at;            /* when active tenants are counted again */
     bool is_contention_stale;           /* contention_refresh is due */

@@ -42,6 +42,7 @@ enum turn_ending { TURN_ENDING_UNKNOWN, TURN_USED_UP, TURN_ENDED_IDLE };
 struct tenant {
     bool is_taken;     /* the entry is in use */
     bool is_contended; /* what its clients' pages say */
+    bool is_of_job;    /* its turns are given for all cards of its job at the same moment (schedule/job_turn.h) */
     struct demand demand;
     uint32_t clients;                    /* connected */
     int32_t first_waiting, last_waiting; /* the queue of its waiting clients; -1 = empty */

@@ -24,6 +24,11 @@
  * - A client whose requests arrive periodically may get its turn shortly before it asks. It sends WANT nevertheless,
  *   because the arbiter learns the time of the arrival from that message.
  *
+ * Jobs. While `job` is not 0, the cards that the container has linked (region/linked_cards.h) have their turns at the
+ * same moment, whether each of them was asked for or not. Asked to yield, a client ends its launches at the same point
+ * of the program as on the other cards, and sends DONE when the work has drained, not before: kernels of a collective
+ * spin, so nobody can tell beforehand when they end.
+ *
  * Groups in space. Clients whose hello says ARBITRATION_IN_SPACE, in containers whose limits name one group, are one
  * tenant and hold its turns together. Any other client of such a container takes turns by itself. A client that says so
  * wrongly takes time from its group only.
@@ -119,7 +124,8 @@ struct arbitration_page {
     uint64_t end_by;  /* when another client is expected to arrive, CLOCK_MONOTONIC in ns: the turn ends as close to
                         this time as its kernels allow; 0 = no bound */
     uint32_t joint;   /* 1: others hold turns at the same moment */
-    uint8_t reserved[4];
+    uint32_t job; /* 0: the card's turns are given for themselves. Otherwise the container has linked cards that have
+                     their turns at the same moment: the number of the last of these, the same on all of them */
 };
 
 static_assert(sizeof(struct arbitration_hello) == 32, "layout");
@@ -128,5 +134,6 @@ static_assert(sizeof(struct arbitration_message) == 16, "layout");
 static_assert(sizeof(struct arbitration_page) == 64, "layout");
 static_assert(offsetof(struct arbitration_page, budget_ns) == 8, "layout");
 static_assert(offsetof(struct arbitration_page, contended) == 32, "layout");
+static_assert(offsetof(struct arbitration_page, job) == 60, "layout");
 
 #endif

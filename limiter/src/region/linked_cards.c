@@ -76,4 +76,21 @@ enum linked_verdict linked_cards_judge(const struct linked_card *own, const stru
     return own->batches < most ? LINKED_CATCHES_UP : LINKED_FULL;
 }
 
+enum linked_verdict linked_cards_judge_last(const struct linked_card *own, const struct linked_card *others,
+                                            unsigned count) {
+    uint32_t most = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (is_newer(others[i].window, own->window)) return LINKED_FULL;
+        if (others[i].window == own->window && others[i].batches > most) most = others[i].batches;
+    }
+    if (own->used >= LINKED_AHEAD_MAX) return LINKED_FULL;
+    if (own->is_in_batch && count > 0) return LINKED_FITS;
+    return own->batches < most ? LINKED_CATCHES_UP : LINKED_FULL;
+}
+
+void linked_cards_show_job(struct linked_card *own, struct linked_card *others, unsigned count, uint32_t job) {
+    own->window = own->window == job;
+    for (unsigned i = 0; i < count; i++) others[i].window = others[i].window == job;
+}
+
 bool linked_cards_may_owe(int64_t tokens) { return tokens > -(int64_t)LINKED_AHEAD_MAX; }

@@ -62,6 +62,15 @@ enum linked_verdict {
 enum linked_verdict linked_cards_judge(const struct linked_card *own, const struct linked_card *others, unsigned count,
                                        bool fits);
 
+/* Whether a card whose turn is asked back by the arbiter admits one more launch: until it has had as many batches as
+ * the card with most, and to the end of a batch. */
+enum linked_verdict linked_cards_judge_last(const struct linked_card *own, const struct linked_card *others,
+                                            unsigned count);
+
+/* Windows of a job are its turns: only whether a card has begun the one with this number counts, so it is in window 1
+ * or in window 0. Called before the functions above. */
+void linked_cards_show_job(struct linked_card *own, struct linked_card *others, unsigned count, uint32_t job);
+
 /* Whether a closed card with these tokens may have one more launch, which another card waits for. */
 bool linked_cards_may_owe(int64_t tokens);
 

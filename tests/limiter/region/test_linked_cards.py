@@ -111,6 +111,41 @@ def test_a_card_admits_until_all_have_had_their_budget_and_it_has_as_many_batche
     assert judge(pure, own, others, fits=fits) == expected
 
 
+def judge_last(pure: ctypes.CDLL, own: LinkedCard, others: Sequence[LinkedCard]) -> int:
+    array = (LinkedCard * len(others))(*others)
+    return int(pure.linked_cards_judge_last(ctypes.byref(own), array, len(others)))
+
+
+@given(own=cards, others=st.lists(cards, max_size=4))
+def test_a_card_that_is_asked_back_ends_its_batch_and_admits_as_many_as_the_card_with_most(
+    pure: ctypes.CDLL, own: LinkedCard, others: list[LinkedCard]
+) -> None:
+    same = [card for card in others if card.window == own.window]
+    expected = FULL
+    if own.used < AHEAD_MAX and not any(card.window > own.window for card in others):
+        if own.is_in_batch and others:
+            expected = FITS
+        elif any(card.batches > own.batches for card in same):
+            expected = CATCHES_UP
+    assert judge_last(pure, own, others) == expected
+
+
+@given(begun=st.lists(st.integers(0, 30), min_size=2, max_size=5), seen=st.data())
+def test_cards_that_are_asked_back_end_at_the_same_number_of_batches(
+    pure: ctypes.CDLL, begun: list[int], seen: st.DataObject
+) -> None:
+    """Whatever each had, and whichever launches next: a card that has ended is not overtaken."""
+    states = [LinkedCard(window=5, batches=batches) for batches in begun]
+    launches = 0
+    while going := [
+        own for own in states if judge_last(pure, own, [card for card in states if card is not own]) != FULL
+    ]:
+        seen.draw(st.sampled_from(going)).batches += 1
+        launches += 1
+        assert launches <= max(begun) * len(begun)
+    assert [card.batches for card in states] == [max(begun)] * len(begun)
+
+
 @given(tokens=st.integers(-300 * MS, 10 * MS))
 def test_a_card_goes_on_for_others_while_it_owes_no_more_than_it_may_be_ahead(pure: ctypes.CDLL, tokens: int) -> None:
     assert may_owe(pure, tokens) == (tokens > -AHEAD_MAX)

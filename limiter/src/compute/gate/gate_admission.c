@@ -2,6 +2,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "common/limits.h"
 #include "compute/gate/gate_queue.h"
 #include "compute/gate/gate_turns.h"
 #include "compute/gate/joint_pass.h"
@@ -63,16 +64,44 @@ static void update_joint_pass(struct gate *gate, bool is_known, const struct que
         joint_pass_open(&gate->joint_pass, gate->request.arbiter_turn.number, launch->key, launch->estimate);
 }
 
+/* In a job's turn a batch is not interrupted for what is in flight: its thread launches for the job's next card then.
+ */
+static enum verdict judge_by_limits(const struct gate *gate, bool is_known, uint64_t estimate, uint64_t now) {
+    enum verdict verdict = turn_judge(&gate->turn, is_known, estimate, now);
+    bool is_held_up = verdict == VERDICT_TOO_DEEP && card_turn_is_of_job(&gate->request);
+    return is_held_up && linked_window_is_in_batch(&gate->request, now) ? VERDICT_FITS : verdict;
+}
+
+/* The job's turn is asked back: its cards end their launches at the same point of the program. */
+static enum linked_verdict judge_last(const struct gate *gate, uint64_t now, enum verdict *verdict) {
+    enum linked_verdict linked = linked_window_judge_last(&gate->request, gate->turn.expected, now);
+    if (linked == LINKED_FULL)
+        *verdict = VERDICT_FULL;
+    else if (*verdict == VERDICT_FULL)
+        *verdict = VERDICT_FITS;
+    return linked;
+}
+
 /* A turn that admits launches early is no window of linked cards. */
 static enum linked_verdict judge(const struct gate *gate, bool is_known, const struct queued_launch *launch,
                                  uint64_t now, enum verdict *verdict) {
     const struct turn *turn = &gate->turn;
-    *verdict = turn_judge(turn, is_known, launch->estimate, now);
+    *verdict = judge_by_limits(gate, is_known, launch->estimate, now);
     bool is_apart = turn->launches == 0 || early_launches_are_any(&turn->early) || turn->limits.budget == UINT64_MAX;
-    if (is_apart || (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL)) return LINKED_FITS;
+    if (is_apart) return LINKED_FITS;
+    if (card_turn_is_of_job(&gate->request)) {
+        if (card_turn_is_asked_to_yield(&gate->request)) return judge_last(gate, now, verdict);
+        if (gate->request.share >= FULL_CORES) return LINKED_FITS;
+    }
+    if (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL) return LINKED_FITS;
     enum linked_verdict linked = linked_window_judge(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);
     *verdict = linked == LINKED_FULL ? VERDICT_FULL : VERDICT_FITS;
     return linked;
+}
+
+/* Whether the turn admits no launch any more because it is asked back. */
+static bool has_to_end(const struct gate *gate) {
+    return card_turn_is_asked_to_yield(&gate->request) && !card_turn_is_of_job(&gate->request);
 }
 
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
@@ -82,7 +111,7 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (gate->turn.limits.is_joint) gate_turns_count_passed(gate, now);
     bool is_first = gate->turn.launches == 0;
     bool is_early = early_launches_are_any(&gate->turn.early);
-    if (!is_first && !is_early && card_turn_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
+    if (!is_first && !is_early && has_to_end(gate)) return VERDICT_FULL;
     enum verdict verdict;
     enum linked_verdict linked = judge(gate, is_known, launch, now, &verdict);
     if (verdict != VERDICT_FITS) return verdict;

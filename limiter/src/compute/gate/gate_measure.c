@@ -31,6 +31,9 @@
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
 
+/* How long a job's work that is on the card counts as work that goes on, for the arbiter. */
+#define SEEN_AT_WORK (2 * NS_PER_MS)
+
 /* Polls slowly while the drain is more than 2 ms off, then fast. */
 static void sleep_until_next_poll(uint64_t drained) {
     bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
@@ -156,6 +159,7 @@ static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) 
     unsigned charges = 0;
     while (!is_drained(gate)) {
         uint64_t now = clock_now();
+        if (card_turn_is_of_job(&gate->request)) container_turn_note_awaited(&gate->request, now + SEEN_AT_WORK);
         if (now > until) return DRAIN_TIMED_OUT;
         if (now > due_at && is_given_back) card_turn_resume(&gate->request);
         if (now > due_at && takes_loan(gate, need, has_waited_long(gate, since, &charges))) return DRAIN_STAYS;
@@ -169,6 +173,7 @@ enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t u
     uint64_t since = clock_now();
     linked_window_note_wait(&gate->request, true);
     enum drain drain = await_drain(gate, need, until);
+    if (card_turn_is_of_job(&gate->request)) container_turn_note_awaited(&gate->request, 0);
     linked_window_note_wait(&gate->request, false);
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     return drain;

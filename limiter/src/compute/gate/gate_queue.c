@@ -5,6 +5,7 @@
 #include "compute/gate/queue_pace.h"
 #include "compute/link/card_turn.h"
 #include "compute/link/container_turn.h"
+#include "compute/link/linked_window.h"
 #include "compute/queue/queue_page.h"
 #include "container/container.h"
 #include "region/activity.h"
@@ -49,8 +50,14 @@ static bool has_joint_turn(const struct gate *gate) {
     return card_turn_is_joint(&gate->request) && !card_turn_is_asked_to_yield(&gate->request);
 }
 
+/* Segments end anywhere, and the cards of a job are to end their launches at the same point of the program. */
+static bool is_of_job(const struct gate *gate) {
+    return linked_window_is_any(&gate->request) && arbiter_turn_job(&gate->request.link) != 0;
+}
+
 bool gate_queue_is_worth_it(const struct gate *gate) {
-    return !has_joint_turn(gate) && has_short_launches(gate) && container_share(gate->request.uuid) == 0 &&
+    return !has_joint_turn(gate) && !is_of_job(gate) && has_short_launches(gate) &&
+           container_share(gate->request.uuid) == 0 &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED && queue_page_is_usable();
 }
 
@@ -126,7 +133,7 @@ enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *lau
                               struct launch_slot *slot) {
     struct segments *segments = &gate->queue.segments;
     bool is_first = !segments_any_closed(segments);
-    if (!has_short_launches(gate)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;
+    if (!has_short_launches(gate) || is_of_job(gate)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;
     bool is_open = gate->phase == GATE_OPEN_QUEUE && queue_pace_may_run(gate, launch->estimate, now);
     if (!segments_has_room(segments, launch->estimate)) return VERDICT_TOO_DEEP;
     if (!find_slot(gate, launch, slot)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;

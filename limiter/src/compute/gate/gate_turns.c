@@ -58,9 +58,14 @@ static void await_start(struct gate *gate) {
     if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
 
-/* Whether nothing is known of when the turn's work drains. */
-static bool is_drain_unknown(const struct gate *gate) {
+static bool has_no_estimate(const struct gate *gate) {
     return gate->turn.is_unknown || early_launches_are_any(&gate->turn.early);
+}
+
+/* Whether nothing is known of when the turn's work drains. Kernels of a job may spin until those on other cards begin.
+ */
+static bool is_drain_unknown(const struct gate *gate) {
+    return has_no_estimate(gate) || card_turn_is_of_job(&gate->request);
 }
 
 /* Tells the arbiter when the work will drain, before it has: then the work of the next holder is queued when the card
@@ -75,7 +80,7 @@ static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
 /* Whether the next turn can begin while the work of this one drains: only the arbiter limits the process, and does not
  * ask the turn back. */
 static bool may_overlap(const struct gate *gate) {
-    return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !is_drain_unknown(gate) &&
+    return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !has_no_estimate(gate) &&
            turn_remaining(&gate->turn, clock_now()) > NEXT_TURN_TIMEOUT && !card_turn_is_asked_to_yield(&gate->request);
 }
 

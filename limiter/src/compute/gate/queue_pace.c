@@ -34,6 +34,9 @@
 /* How much longer than estimated a turn may take while the host waits for it, besides a quarter of its estimates. */
 #define BUSY_SLACK (500 * NS_PER_US)
 
+/* Likewise where kernels may spin until those on other cards of a job have begun. */
+#define JOB_SLACK (50 * NS_PER_MS)
+
 uint64_t queue_pace_segment(const struct gate *gate) {
     uint64_t most = gate->host.is_bound || !gate->queue.depth ? SEGMENT_HOST_BOUND : SEGMENT_MAX;
     uint64_t part = max_u64(gate->queue.depth / 6, min_u64(gate->queue.depth / 2, SEGMENT_SMALL));
@@ -132,5 +135,6 @@ bool queue_pace_may_run(struct gate *gate, uint64_t estimate, uint64_t now) {
 
 void queue_pace_note_awaited(struct gate *gate) {
     uint64_t slack = gate->turn.is_unknown ? ARBITRATION_LONG_KERNEL_NS : gate->turn.expected / 4 + BUSY_SLACK;
+    if (card_turn_is_of_job(&gate->request)) slack = max_u64(slack, JOB_SLACK);
     container_turn_note_awaited(&gate->request, gate->turn.drains_at + slack);
 }

@@ -7,6 +7,9 @@
 /* How long a thread waits before it checks again whether the arbiter is reachable. */
 #define WAIT_MAX (20 * NS_PER_MS)
 
+/* How often it is asked meanwhile whether the wait is over for another reason. */
+#define LOOK_INTERVAL (200 * NS_PER_US)
+
 /* Bounds `free_at`: a page that claims that the card is busy for longer is not believed. The arbiter bounds the rest of
  * a turn by this time, too. */
 #define FREE_AT_MAX (250 * NS_PER_MS)
@@ -21,6 +24,12 @@ bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struc
 static void read_limits(struct arbiter_turn *turn, const struct arbitration_page *page) {
     turn->budget_left = __atomic_load_n(&page->budget_ns, __ATOMIC_RELAXED);
     turn->is_joint = __atomic_load_n(&page->joint, __ATOMIC_RELAXED) != 0;
+    turn->job = __atomic_load_n(&page->job, __ATOMIC_RELAXED);
+}
+
+uint32_t arbiter_turn_job(const struct arbiter_link *link) {
+    const struct arbitration_page *page = arbiter_link_page(link);
+    return page ? __atomic_load_n(&page->job, __ATOMIC_RELAXED) : 0;
 }
 
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link) {
@@ -32,10 +41,15 @@ bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link) {
     return turn->number != 0;
 }
 
-void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link) {
+void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link, bool (*is_over)(void *), void *argument) {
     if (!turn->is_next_requested) arbiter_link_want(link);
     turn->is_next_requested = false;
-    arbiter_link_wait(link, min_u64(WAIT_MAX, turn_limits_fresh_for(arbiter_link_page(link), clock_now())));
+    uint64_t now = clock_now(), until = now + min_u64(WAIT_MAX, turn_limits_fresh_for(arbiter_link_page(link), now));
+    for (; now < until && !arbiter_link_turn(link); now = clock_now()) {
+        if (is_over && is_over(argument)) return;
+        arbiter_link_wait(link, min_u64(is_over ? LOOK_INTERVAL : WAIT_MAX, until - now));
+        if (!is_over) return;
+    }
 }
 
 /* A turn that has been granted already, as a reservation, may be revoked before it is used. It counts as not requested,
@@ -65,7 +79,8 @@ void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link
     bool is_revoked = arbiter_link_turn(link) != turn->number;
     if (!is_revoked) arbiter_link_done(link, turn->number, rest, is_awaited);
     turn->last_returned = turn->number;
-    turn->drains_at = clock_now() + rest;
+    turn->returned_at = clock_now();
+    turn->drains_at = turn->returned_at + rest;
     turn->is_drain_awaited = is_awaited;
     turn->number = 0;
 }

@@ -10,8 +10,10 @@ struct arbiter_turn {
     uint64_t budget_left;   /* GPU time; UINT64_MAX = the turn has no budget */
     uint32_t last_returned; /* number of the last turn that was given back; 0 = none */
     uint64_t drains_at;     /* when that turn's work drains, as the arbiter was told */
+    uint64_t returned_at;   /* when that turn was given back */
     bool is_drain_awaited;  /* the arbiter was told that it will hear when that has happened */
     bool is_joint;          /* others hold turns at the same moment; valid with `number` */
+    uint32_t job;           /* 0, or the number of the job's turn that it is part of; valid with `number` */
     bool is_next_requested; /* the next turn was asked for before it was needed */
 };
 
@@ -19,8 +21,12 @@ struct arbiter_turn {
  * arbiter asks back is given back first. */
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* Asks for a turn, unless that has been done, and waits for it for at most 20 ms. */
-void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link);
+/* The number of the last turn that the card had with other cards of a job; 0 = it has its turns by itself. */
+uint32_t arbiter_turn_job(const struct arbiter_link *link);
+
+/* Asks for a turn, unless that has been done, and waits for it for at most 20 ms, or until `is_over(argument)`, which
+ * is asked every 0.2 ms; NULL: never. */
+void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link, bool (*is_over)(void *), void *argument);
 
 /* Asks for the next turn without waiting for it. */
 void arbiter_turn_ask(struct arbiter_turn *turn, struct arbiter_link *link);

@@ -4,6 +4,7 @@
 #include "common/limits.h"
 #include "compute/link/arbiter_link.h"
 #include "compute/link/container_turn.h"
+#include "compute/link/linked_window.h"
 #include "region/activity.h"
 #include "region/token_bucket.h"
 
@@ -15,6 +16,23 @@
  * longest kernels of four other containers may lie between two turns. */
 #define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
 
+/* How long after the end of a job's turn launches go that its other cards wait for: as long as the arbiter waits for
+ * the last of these. */
+#define JOB_END_MAX (35 * NS_PER_MS)
+
+/* Another card of the job has work that should have ended: a kernel of it may spin until this launch. One launch at a
+ * time, without a turn: the turn that it would have been part of has not ended. */
+static bool goes_for_others(void *argument) {
+    struct turn_request *request = argument;
+    request->has_one_launch = linked_window_seize(request, false, true);
+    return request->has_one_launch;
+}
+
+static bool has_job_just_ended(const struct turn_request *request) {
+    bool is_of_job = linked_window_is_any(request) && arbiter_turn_job(&request->link) != 0;
+    return is_of_job && clock_now() < request->arbiter_turn.returned_at + JOB_END_MAX;
+}
+
 /* Extends the container's turn while waiting, so that other processes of the container do not regard it as
  * abandoned. */
 static bool await_arbiter_turn(struct turn_request *request) {
@@ -22,8 +40,10 @@ static bool await_arbiter_turn(struct turn_request *request) {
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
         uint64_t since = clock_now();
         if (request->card) token_bucket_extend_wait(request->card, request->holder_id, since + WAITING_EXTENSION);
-        arbiter_turn_await(&request->arbiter_turn, &request->link);
+        bool (*is_over)(void *) = has_job_just_ended(request) ? goes_for_others : NULL;
+        arbiter_turn_await(&request->arbiter_turn, &request->link, is_over, request);
         activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
+        if (request->has_one_launch) return true;
         if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
             return false;
     }
@@ -41,7 +61,9 @@ struct turn_limits card_turn_take(struct turn_request *request) {
     uint32_t previous = request->arbiter_turn.number;
     uint64_t since = clock_now();
     if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
+    if (request->has_one_launch) return turn_limits_one_launch();
     if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
+    if (card_turn_is_of_job(request)) linked_window_open_for_job(request);
     if (card_turn_is_joint(request)) return turn_limits_joint(arbiter_turn_depth(&request->link));
     struct turn_limits limits =
         turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
@@ -74,6 +96,10 @@ bool card_turn_is_held(const struct turn_request *request) { return request->arb
 
 bool card_turn_is_joint(const struct turn_request *request) {
     return request->arbiter_turn.number && request->arbiter_turn.is_joint && request->share >= FULL_CORES;
+}
+
+bool card_turn_is_of_job(const struct turn_request *request) {
+    return request->arbiter_turn.number && request->arbiter_turn.job && linked_window_is_any(request);
 }
 
 bool card_turn_is_asked_to_yield(const struct turn_request *request) {

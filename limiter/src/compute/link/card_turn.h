@@ -26,6 +26,9 @@ bool card_turn_is_held(const struct turn_request *request);
 /* Whether the turn is held jointly with clients of other containers, and nothing else limits it. */
 bool card_turn_is_joint(const struct turn_request *request);
 
+/* Whether the turn is part of a job's turn on linked cards. */
+bool card_turn_is_of_job(const struct turn_request *request);
+
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool card_turn_is_asked_to_yield(const struct turn_request *request);
 

@@ -30,19 +30,22 @@ static void resolve_row(struct turn_request *request) {
 
 uint64_t container_turn_take(struct turn_request *request, enum contention contention) {
     struct linked_view view = {0};
-    bool may_be_linked = request->card && contention == CONTENTION_NONE && request->share < FULL_CORES;
+    bool is_of_job = contention == CONTENTION_ARBITRATED && arbiter_turn_job(&request->link) != 0;
+    bool is_alone = contention == CONTENTION_NONE && request->share < FULL_CORES;
+    bool may_be_linked = request->card && (is_alone || is_of_job);
     if (may_be_linked) view = linked_turn_look(request->card);
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (region) resolve_row(request);
     bool is_linked = region && request->card && view.cards != 0;
     linked_window_note_linked(request, is_linked);
-    if (!region || !request->card || request->share >= FULL_CORES) return 0;
+    if (!region || !request->card) return 0;
     uint64_t now = clock_now();
     if (may_be_linked)
         linked_turn_refresh(request->card);
-    else
+    else if (request->share < FULL_CORES)
         linked_turn_stay_apart(request->card);
-    if (is_linked) return linked_window_take(request, &view, now);
+    if (request->share >= FULL_CORES) return 0;
+    if (is_linked) return (is_of_job ? linked_window_await_debts : linked_window_take)(request, &view, now);
     return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, now);
 }
 

@@ -91,17 +91,39 @@ void linked_turn_open(const struct region_card *card, uint32_t window) {
     store(&row->window, window);
 }
 
+bool linked_turn_open_for_job(const struct region_card *card, uint32_t job) {
+    if (load(&row_of(card)->window) == job) return false;
+    linked_turn_open(card, job);
+    return true;
+}
+
 void linked_turn_stay_apart(const struct region_card *card) { store(&row_of(card)->linked, 0); }
+
+/* The other cards' windows, and the card's own. */
+static struct linked_card read_windows(struct linked_view *view, const struct region_card *card, struct linked_use use,
+                                       bool is_in_batch, uint64_t now) {
+    struct linked_card self = {
+        .window = load(&row_of(card)->window), .used = use.ns, .batches = use.batches, .is_in_batch = is_in_batch};
+    unsigned own = linked_turn_number(card), other = 0;
+    view->cards = load(&row_of(card)->linked);
+    for (; (other = next_linked(view->cards, own, other)) < REGION_CARDS; other++)
+        view->others[view->count++] = read_window(other, now);
+    if (use.job) linked_cards_show_job(&self, view->others, view->count, use.job);
+    return self;
+}
+
+enum linked_verdict linked_turn_judge_last(const struct region_card *card, struct linked_use use, bool is_in_batch,
+                                           uint64_t now) {
+    struct linked_view view = {0};
+    struct linked_card self = read_windows(&view, card, use, is_in_batch, now);
+    return linked_cards_judge_last(&self, view.others, view.count);
+}
 
 enum linked_verdict linked_turn_judge(const struct region_card *card, struct linked_use use, bool fits,
                                       bool is_in_batch, uint64_t now) {
     struct region_activity *row = row_of(card);
-    struct linked_view view = {.cards = load(&row->linked)};
-    unsigned own = linked_turn_number(card), other = 0;
-    for (; (other = next_linked(view.cards, own, other)) < REGION_CARDS; other++)
-        view.others[view.count++] = read_window(other, now);
-    struct linked_card self = {
-        .window = load(&row->window), .used = use.ns, .batches = use.batches, .is_in_batch = is_in_batch};
+    struct linked_view view = {0};
+    struct linked_card self = read_windows(&view, card, use, is_in_batch, now);
     if (!fits) __atomic_fetch_or(&row->window_state, SERVED, __ATOMIC_RELAXED);
     return linked_cards_judge(&self, view.others, view.count, fits);
 }

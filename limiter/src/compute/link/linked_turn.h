@@ -30,6 +30,9 @@ struct linked_card linked_turn_own(const struct region_card *card, unsigned shar
 /* The card opens in this window. The caller holds LOCK_REGION. */
 void linked_turn_open(const struct region_card *card, uint32_t window);
 
+/* The card has a part of a job's turn with this number; whether it is the first one. */
+bool linked_turn_open_for_job(const struct region_card *card, uint32_t job);
+
 /* The card opens and closes by itself: it has no fixed share, or other containers use it. */
 void linked_turn_stay_apart(const struct region_card *card);
 
@@ -37,12 +40,17 @@ void linked_turn_stay_apart(const struct region_card *card);
 struct linked_use {
     uint64_t ns;
     uint32_t batches; /* of a thread's launches (launch_batch.h) */
+    uint32_t job;     /* the number of the job's turn that the window is; 0 = it is a share's */
 };
 
 /* Whether the card admits one more launch in its open window. `fits`: its budget has room. `is_in_batch`: the launch
  * begins no batch. Takes no lock. */
 enum linked_verdict linked_turn_judge(const struct region_card *card, struct linked_use use, bool fits,
                                       bool is_in_batch, uint64_t now);
+
+/* Likewise after the request to yield (linked_cards_judge_last). Takes no lock. */
+enum linked_verdict linked_turn_judge_last(const struct region_card *card, struct linked_use use, bool is_in_batch,
+                                           uint64_t now);
 
 /* A launch was admitted, by this verdict; `use` is with it. Takes no lock. */
 void linked_turn_note_launch(const struct region_card *card, struct linked_use use, enum linked_verdict verdict);

@@ -35,21 +35,46 @@ bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_lat
     return linked_turn_seize(request->card, request->holder_id, request->share, now);
 }
 
-static bool is_in_batch(const struct turn_request *request, uint64_t now) {
+/* A part of the turn that is taken after another one goes on in the same window. */
+void linked_window_open_for_job(struct turn_request *request) {
+    if (linked_turn_open_for_job(request->card, request->arbiter_turn.job)) request->batches = 0;
+    request->is_in_window = true;
+}
+
+uint64_t linked_window_await_debts(struct turn_request *request, struct linked_view *view, uint64_t now) {
+    uint32_t unused;
+    linked_turn_read(view, request->card, now);
+    struct linked_card own = linked_turn_own(request->card, request->share, now);
+    linked_cards_show_job(&own, view->others, view->count, arbiter_turn_job(&request->link));
+    uint64_t repay = linked_cards_wait(&own, view->others, view->count, &unused);
+    return token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
+}
+
+static struct linked_use use_of(const struct turn_request *request, uint64_t used) {
+    const struct arbiter_turn *turn = &request->arbiter_turn;
+    return (struct linked_use){.ns = used, .batches = request->batches, .job = turn->number ? turn->job : 0};
+}
+
+bool linked_window_is_in_batch(const struct turn_request *request, uint64_t now) {
     return launch_batch_goes_on(linked_turn_number(request->card), now);
+}
+
+enum linked_verdict linked_window_judge_last(const struct turn_request *request, uint64_t used, uint64_t now) {
+    struct linked_use use = use_of(request, used);
+    return linked_turn_judge_last(request->card, use, linked_window_is_in_batch(request, now), now);
 }
 
 enum linked_verdict linked_window_judge(const struct turn_request *request, uint64_t used, bool fits, uint64_t now) {
     if (!request->is_in_window) return fits ? LINKED_FITS : LINKED_FULL;
-    struct linked_use use = {.ns = used, .batches = request->batches};
-    return linked_turn_judge(request->card, use, fits, is_in_batch(request, now), now);
+    struct linked_use use = use_of(request, used);
+    return linked_turn_judge(request->card, use, fits, linked_window_is_in_batch(request, now), now);
 }
 
 void linked_window_note_launch(struct turn_request *request, uint64_t used, enum linked_verdict verdict, uint64_t now) {
     if (!linked_window_is_any(request)) return;
-    if (!is_in_batch(request, now)) request->batches++;
+    if (!linked_window_is_in_batch(request, now)) request->batches++;
     launch_batch_note(linked_turn_number(request->card), now);
-    struct linked_use use = {.ns = used, .batches = request->batches};
+    struct linked_use use = use_of(request, used);
     if (request->is_in_window) linked_turn_note_launch(request->card, use, verdict);
 }
 

@@ -15,6 +15,20 @@ void linked_window_note_linked(struct turn_request *request, bool is_linked);
  * cards, as linked_turn_look found them. The caller holds LOCK_REGION. */
 uint64_t linked_window_take(struct turn_request *request, struct linked_view *view, uint64_t now);
 
+/* The ns to wait until the share of a job's card admits it to a turn: until all linked cards have repaid, or one of
+ * them has begun. `view` and the caller as for linked_window_take. */
+uint64_t linked_window_await_debts(struct turn_request *request, struct linked_view *view, uint64_t now);
+
+/* The turn of the arbiter's, which is part of a job's turn, is a window with its number. */
+void linked_window_open_for_job(struct turn_request *request);
+
+/* Whether the arbiter's request to yield leaves room for one more launch after `used` ns: the launches end at the same
+ * point of the program on all linked cards. Takes no lock. Called by the thread that launches. */
+enum linked_verdict linked_window_judge_last(const struct turn_request *request, uint64_t used, uint64_t now);
+
+/* Whether a launch of this thread would go on with a batch. */
+bool linked_window_is_in_batch(const struct turn_request *request, uint64_t now);
+
 /* Takes the closed card for one launch that another card waits for; false: not now. `is_sure`: another card waits, or
  * may do so. Of other processes only the region says that; `is_late`: of work that should have ended. Takes
  * LOCK_REGION. */

@@ -1,0 +1,18 @@
+/* Jobs: the linked cards of a container, which have their turns at the same moment. Finds out which there are, shows
+ * them to job/co_schedule.h, and does on their cards what it decides. */
+#ifndef VGPU_ARBITER_CONTAINER_JOBS_H
+#define VGPU_ARBITER_CONTAINER_JOBS_H
+
+#include "arbiter/container/container.h"
+
+/* Reads which cards of the container are linked. Called twice a second. */
+void jobs_refresh(struct container *container);
+
+/* The container has no jobs any more. Called before its tenancies end. */
+void jobs_drop(const struct container *container);
+
+/* Gives and asks back the turns of jobs, as far as that is due. Whether anything has changed: then the schedules of
+ * these cards are to run. */
+bool jobs_run(uint64_t now);
+
+#endif

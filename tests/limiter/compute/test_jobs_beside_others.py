@@ -1,0 +1,96 @@
+"""Jobs whose steps end with a collective, beside others on the same two simulated cards (ADR 179).
+
+Times are loose, because the machine may be busy. `tests/arbiter` tests when jobs have their turns, exactly.
+"""
+
+import itertools
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from limiter import launch
+from simgpu.session import ProbeSession
+from simgpu.world import World
+from tests.arbiter.conftest import Container as Folder
+from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
+from tests.limiter.compute.test_tenants import reached
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats.limits import CardLimit, Limits
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["built_arbiter", "idle_node"]  # fixtures
+
+GIB = 1 << 30
+STEPS, WORK_US, COLLECTIVE_US = 40, 8000, 1000
+ALONE_S = STEPS * (WORK_US + COLLECTIVE_US) / 1e6
+SLOWER, MUCH_SLOWER = 1.3, 1.5  # a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    session: ProbeSession
+    group: int
+
+    def tell(self, load: str, count: int = STEPS) -> None:
+        self.session.tell(f"collectives.{load}({count}, {WORK_US}, {self.group})")
+
+    def seconds(self) -> float:
+        return float(self.session.answer())
+
+
+Start = Callable[[int, str], Job]
+
+
+@pytest.fixture
+def start_job(world: World, idle_node: Node) -> Start:
+    """Starts a container with a job on both cards; each job has collectives of its own."""
+    idle_node.start()
+    groups = itertools.count(1000)
+
+    def started(cores: int, policy: str) -> Job:
+        cards = tuple(CardLimit(card.uuid, 4 * GIB, cores) for card in world.cards)
+        folder: Folder = idle_node.add(Limits(cards, ComputePolicy(policy)))
+        until(folder.socket.exists)
+        env = {**launch.variables(folder.folder, {}), "VGPU_ARBITER_SOCKET": str(folder.socket)}
+        session = world.session(**env)
+        for device in range(2):
+            assert session(f"start({device})") == 0
+            session(f"collectives.prepare({device}, 2, {COLLECTIVE_US})")
+        assert session("collectives.link()") == [0, 0]
+        job = Job(session, next(groups))
+        job.tell("steps", 10)
+        job.seconds()
+        return job
+
+    return started
+
+
+def together(first: Job, second: Job, load: str) -> float:
+    """Seconds of STEPS steps of both jobs at the same time."""
+    for job in (first, second):
+        job.tell(load)
+    return max(job.seconds() for job in (first, second))
+
+
+@pytest.mark.parametrize("policy", ["burst", "fixed"])
+@pytest.mark.parametrize("load", ["steps", "steps_in_threads"])
+def test_two_jobs_with_half_of_the_cards_each_do_half_of_their_steps(start_job: Start, policy: str, load: str) -> None:
+    """Before, collectives of both spun at the same time: 1.4 to 3 times as long, always."""
+    slower = MUCH_SLOWER if (policy, load) == ("fixed", "steps_in_threads") else SLOWER
+    jobs = start_job(50, policy), start_job(50, policy)
+    together(*jobs, load)
+    assert reached(lambda: together(*jobs, load) <= 2 * slower * ALONE_S)
+
+
+def test_jobs_go_on_when_the_arbiter_is_killed_and_starts_again(start_job: Start, idle_node: Node) -> None:
+    jobs = start_job(50, "burst"), start_job(50, "burst")
+    together(*jobs, "steps_in_threads")
+    for job in jobs:
+        job.tell("steps_in_threads")
+    idle_node.end(signal.SIGKILL)
+    idle_node.start()
+    assert max(job.seconds() for job in jobs) < 20
+    assert reached(lambda: together(*jobs, "steps_in_threads") <= 2 * SLOWER * ALONE_S)
