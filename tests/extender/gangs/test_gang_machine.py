@@ -88,7 +88,7 @@ class Gangs(RuleBasedStateMachine):
         self._note_parts()
         return self.truth[pod.uid]
 
-    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:  # noqa: ARG002 - the evictor's protocol
+    async def delete(self, pod: WatchedPod, reason: str, message: str) -> None:  # noqa: ARG002 - the evictor's protocol
         self.remove(pod.uid)
 
     def remove(self, uid: str) -> None:
@@ -117,7 +117,7 @@ class Gangs(RuleBasedStateMachine):
         return uid
 
     @rule(uid=consumes(pods))
-    def delete(self, uid: str) -> None:
+    def delete_by_owner(self, uid: str) -> None:
         self.remove(uid)
 
     @rule(uid=pods)
