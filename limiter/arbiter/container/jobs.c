@@ -149,8 +149,8 @@ static void begin(struct job *job, const struct co_view *view, uint64_t now) {
         job_turn_begin(schedule_of(job->cards[i]), job->cards[i]->tenant, job->number, budget, is_floor, now);
 }
 
-/* A card whose client had given its turn back, and wants it again within the job's turn, which goes on where nobody
- * else waits. */
+/* Gives a turn to each card whose client had given its turn back and wants one again before the job's turn is over.
+ * Where no other tenant waits, the job's turn goes on. */
 static bool rejoin(const struct job *job, uint64_t now) {
     bool is_any = false;
     uint64_t left = now < job->ends_by ? job->ends_by - now : 0;

@@ -42,7 +42,7 @@ struct co_job {
 /* One step of all jobs. Whether a state has changed. */
 bool co_schedule_step(struct co_job *jobs, unsigned count, uint64_t now);
 
-/* Whether a job has waited for so long that it goes before those of earlier classes. */
+/* Whether a job has waited for 300 ms or more, and therefore goes before jobs of earlier classes. */
 bool co_schedule_is_starved(const struct co_view *view, uint64_t now);
 
 #endif

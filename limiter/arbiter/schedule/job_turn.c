@@ -9,8 +9,8 @@
 #include "arbiter/tenant/tenant.h"
 #include "common/arithmetic.h"
 
-/* A turn of a job is no shorter than this, whoever wants the card: with less, handovers on all of its cards would take
- * a tenth of the time (two H100: turns of 1, 2.5 and 5 ms give 92, 96 and 99 % of those of 10). */
+/* The shortest turn of a job, also while a tenant waits that would preempt it: in shorter turns, handovers on all of
+ * its cards would take a tenth of the time (two H100: turns of 1, 2.5 and 5 ms give 92, 96 and 99 % of those of 10). */
 #define LEAST_TURN (5 * NS_PER_MS / 2)
 
 static int32_t only_client(const struct schedule *schedule, int tenant) {

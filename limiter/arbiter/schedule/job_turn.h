@@ -29,7 +29,7 @@ struct job_turn_view {
     bool is_free;        /* no tenant has a turn */
     bool holds;          /* the tenant has it */
     bool is_contested;   /* another tenant waits for the card */
-    bool is_idle;        /* the card is idle, or nobody looks at it, because no other tenant waits */
+    bool is_idle;        /* the card is idle, or no other tenant waits, so that its use is not read */
     bool is_wanted_back; /* it has a turn that is to be given to a tenant that waits by itself */
 };
 

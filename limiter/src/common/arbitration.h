@@ -27,7 +27,7 @@
  * Jobs. While `job` is not 0, the cards that the container has linked (region/linked_cards.h) have their turns at the
  * same moment, whether each of them was asked for or not. Asked to yield, a client ends its launches at the same point
  * of the program as on the other cards, and sends DONE when the work has drained, not before: kernels of a collective
- * spin, so nobody can tell beforehand when they end.
+ * spin, and when they end is not known before.
  *
  * Groups in space. Clients whose hello says ARBITRATION_IN_SPACE, in containers whose limits name one group, are one
  * tenant and hold its turns together. Any other client of such a container takes turns by itself. A client that says so
