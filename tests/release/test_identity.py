@@ -48,6 +48,12 @@ def test_a_tag_of_another_release_is_refused() -> None:
         identity.identify("0.2.0", Commit(HASH, TIME, ("v0.3.0",)))
 
 
+def test_the_first_change_after_a_release_names_the_next_one() -> None:
+    """`RELEASE` is edited in a checkout whose commit still has the tag of the release before."""
+    changed = identity.identify("0.3.0", Commit(HASH, TIME, ("v0.2.0",), changes="ab" * 32))
+    assert changed.version.startswith("0.3.0.dev")
+
+
 def test_versions_between_releases_are_ordered_by_the_commits_time() -> None:
     builds = [identity.identify("0.2.0", Commit(HASH, TIME + n)) for n in range(2)]
     found = ["0.1.0", *(build.version for build in builds), "0.2.0"]
