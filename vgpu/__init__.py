@@ -8,7 +8,7 @@ programs, `cli` and `simulator` are programs.
 from pathlib import Path
 from typing import Final
 
-RELEASE: Final = "0.2.0"  # the release that this code becomes; release/identity.py makes the versions of builds from it
+RELEASE: Final = "0.3.0"  # the release that this code becomes; release/identity.py makes the versions of builds from it
 
 _written = Path(__file__).with_name("version.txt")  # wheels have it
 __version__ = _written.read_text().strip() if _written.exists() else f"{RELEASE}.dev0"
