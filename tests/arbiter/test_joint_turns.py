@@ -181,16 +181,41 @@ def test_a_tenant_that_is_served_less_than_its_guarantee_while_it_waits_ends_joi
     assert not card.is_joint
 
 
-def test_a_trial_in_which_requests_wait_for_time_slices_is_broken_off(card: Card) -> None:
+@pytest.mark.parametrize(
+    ("neighbour", "share", "longest"),
+    [
+        (demand(50, "burst"), 0.83, 0),
+        (demand(policy="best-effort"), 0.83, 0),
+        (demand(policy="best-effort"), 0.6, 200 * MS),
+    ],
+)
+def test_requests_that_would_wait_for_time_slices_are_kept_from_it(
+    card: Card, neighbour: Demand, share: float, longest: int
+) -> None:
     """Requests of 0.9 ms each 10 ms take 1.3 ms apart, and 2.5 ms in time slices."""
     requests = card.add(demand(50, "burst"), share_apart=0.09, share_joint=0.09, waits=0.13)
-    card.add(demand(50, "burst"), share_apart=0.8, share_joint=0.8)
+    card.add(neighbour, share_apart=share, share_joint=share)
     joint_steps = 0
     for _ in range(int(10 * SECOND / STEP)):
         requests.waits = 0.25 if card.is_joint else 0.13
         card.step()
         joint_steps += card.is_joint
-    assert 0 < joint_steps * STEP < 120 * MS
+    assert joint_steps * STEP <= longest
+    assert bool(joint_steps) == bool(longest)
+
+
+def test_in_the_first_moments_of_a_trial_nobody_is_ahead(card: Card) -> None:
+    """Each of ten small programs has a turn in which it uses more than its guarantee, and others wait."""
+    for _ in range(10):
+        card.add(demand(10, "burst"), share_apart=0.05, share_joint=0.05, waits=0.4)
+    while not card.is_joint:
+        card.step()
+    for program in card.programs:
+        program.share_joint, program.waits = 0.3, 0.7
+        card.step()
+        program.share_joint, program.waits = 0.09, 0.9
+    card.run(1)
+    assert card.is_joint
 
 
 @pytest.mark.parametrize(("of_neighbour", "stays"), [(0.35, True), (0.7, False)])

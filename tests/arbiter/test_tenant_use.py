@@ -44,6 +44,7 @@ class Measured:
             library.tenant_use_is_behind,
             library.tenant_use_is_slower,
             library.tenant_use_is_unseen,
+            library.tenant_use_asks_within,
         ):
             function.restype = ctypes.c_bool
         self._library, self._use = library, Use()
@@ -61,8 +62,11 @@ class Measured:
         use = ctypes.byref(self._use)
         return bool(self._library.tenant_use_is_slower(use, guarantee, U64(PASSED), U64(window)))
 
-    def is_ahead(self, guarantee: int = BURST) -> bool:
-        return bool(self._library.tenant_use_is_ahead(ctypes.byref(self._use), guarantee, U64(PASSED)))
+    def is_ahead(self, guarantee: int = BURST, window: int = PASSED) -> bool:
+        return bool(self._library.tenant_use_is_ahead(ctypes.byref(self._use), guarantee, U64(window)))
+
+    def asks_within(self, guarantee: int = BURST) -> bool:
+        return bool(self._library.tenant_use_asks_within(ctypes.byref(self._use), guarantee, U64(PASSED)))
 
     def is_unseen(self, guarantee: int = BURST) -> bool:
         return bool(self._library.tenant_use_is_unseen(ctypes.byref(self._use), guarantee, U64(PASSED)))
@@ -127,6 +131,26 @@ def test_slower_in_a_longer_window_even_if_it_waits_as_apart_from_now_on(
 )
 def test_ahead(pure: ctypes.CDLL, joint: float, guarantee: int, *, is_ahead: bool) -> None:
     assert Measured(pure, (0.3, 0.3), (joint, 0.3)).is_ahead(guarantee) == is_ahead
+
+
+def test_ahead_in_a_longer_window_even_if_it_uses_nothing_from_now_on(pure: ctypes.CDLL) -> None:
+    measured = Measured(pure, (0.3, 0.3), (0.6, 0.3))
+    assert measured.is_ahead()
+    assert not measured.is_ahead(window=2 * PASSED)
+
+
+@pytest.mark.parametrize(
+    ("joint", "guarantee", "asks"),
+    [
+        ((0.1, 0.1), BURST, True),
+        ((0.001, 0.002), BURST, True),  # one request
+        ((0.0, 0.0), BURST, False),
+        ((0.5, 0.4), BURST, False),  # it has more than its guarantee
+        ((0.1, 0.1), BEST_EFFORT, False),
+    ],
+)
+def test_asks_within(pure: ctypes.CDLL, joint: tuple[float, float], guarantee: int, *, asks: bool) -> None:
+    assert Measured(pure, (0.3, 0.3), joint).asks_within(guarantee) == asks
 
 
 @pytest.mark.parametrize(

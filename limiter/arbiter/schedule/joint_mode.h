@@ -33,7 +33,7 @@ struct joint_mode {
     uint32_t joint_permille; /* likewise when turns were held jointly and that was found better */
     bool is_saturated;       /* when turns were last apart, a tenant waited for half of the time or more */
     bool is_first;   /* programs load kernels in their first requests, so the present measurement says nothing */
-    bool is_harmful; /* in the last trial a tenant was much slower, or the card did less */
+    bool is_harmful; /* in the last trial a tenant was slower */
     bool is_worse;   /* in the last measurement of turns that are held jointly, a tenant was worse off than apart */
 };
 
@@ -44,6 +44,7 @@ struct joint_figures {
     uint64_t contested_ns; /* time in which a client waited for a turn; only if turns are apart */
     bool is_possible;      /* no active tenant forbids it */
     bool has_newcomer;     /* a tenant became active, so what was measured before says nothing */
+    bool is_any_at_risk;   /* a tenant within its guarantee asks for something, beside one that has more than its own */
     bool is_any_slower;    /* a tenant within its guarantee waits longer for the same work than apart, beside one that
                             * has more than its own; if joint. In the first JOINT_TRIAL: so much longer that the rest
                             * of them cannot change it */

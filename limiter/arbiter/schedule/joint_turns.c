@@ -72,17 +72,19 @@ static bool is_possible(const struct schedule *schedule, uint64_t now) {
 }
 
 /* Among tenants within their guarantees one is slower only because another one, which turns apart happened to serve
- * less, has what it is to have. */
+ * less, has what it is to have. In the first moments of a measurement every tenant that runs has more than its
+ * guarantee, so who is ahead is judged in JOINT_TRIAL at least. */
 static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
     struct joint_figures figures = {.wanted_ns = schedule->wanted_ns,
                                     .contested_ns = schedule->contested_ns,
                                     .is_possible = is_possible(schedule, now)};
     uint64_t passed = now - schedule->joint.measured_since, window = max_u64(passed, JOINT_TRIAL);
-    bool is_any_ahead = false;
+    bool is_any_ahead = false, asks_any_within = false;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
         if (!is_active(tenant, now)) continue;
-        is_any_ahead |= tenant_use_is_ahead(&tenant->use, tenant->demand.guarantee, passed);
+        is_any_ahead |= tenant_use_is_ahead(&tenant->use, tenant->demand.guarantee, window);
+        asks_any_within |= tenant_use_asks_within(&tenant->use, tenant->demand.guarantee, passed);
         figures.used_ns += tenant->use.used_ns;
         figures.has_newcomer |= tenant->use.is_new;
         figures.is_any_behind |= tenant_use_is_behind(&tenant->use, tenant->demand.guarantee, passed);
@@ -90,6 +92,7 @@ static struct joint_figures figures_of(const struct schedule *schedule, uint64_t
         figures.is_any_unseen |= tenant_use_is_unseen(&tenant->use, tenant->demand.guarantee, passed);
     }
     figures.is_any_slower &= is_any_ahead;
+    figures.is_any_at_risk = asks_any_within && is_any_ahead;
     return figures;
 }
 

@@ -13,6 +13,9 @@ enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
  * difference. */
 enum { LESS = 90, SLACK = 20 };
 
+/* A tenant with one small request in a measurement wants this much of the time, in permille. */
+enum { ASKS = 2 };
+
 /* Clearly more than a percent of the card, in permille. */
 enum { AHEAD_PERMILLE = 11 };
 
@@ -83,16 +86,24 @@ static uint64_t excess_waiting(const struct tenant_use *use) {
     return saturating_sub(use->waiting_ns, use->used_ns * use->apart_waiting / FULL_PERMILLE);
 }
 
+static bool is_within(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+    return of_time(use->used_ns, passed) < guarantee * PERMILLE_OF_PERCENT;
+}
+
+bool tenant_use_asks_within(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
+    uint64_t wanted = saturating_add(use->used_ns, use->waiting_ns);
+    return of_time(wanted, passed) >= ASKS && is_within(use, guarantee, passed);
+}
+
 /* Where nothing is known of how it waited apart, or it has more than its guarantee, it is not judged. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed, uint64_t window) {
-    bool is_within = of_time(use->used_ns, passed) < guarantee * PERMILLE_OF_PERCENT;
-    if (!use->apart_permille || !is_within || !is_judged(use, guarantee, passed)) return false;
+    if (!use->apart_permille || !is_within(use, guarantee, passed) || !is_judged(use, guarantee, passed)) return false;
     uint64_t excess = excess_waiting(use);
     return of_time(excess, window) > SLACK && excess > use->waiting_ns / FULL * (FULL - LESS);
 }
 
-bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {
-    return of_time(use->used_ns, passed) > guarantee * AHEAD_PERMILLE + SLACK;
+bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t window) {
+    return of_time(use->used_ns, window) > guarantee * AHEAD_PERMILLE + SLACK;
 }
 
 bool tenant_use_is_unseen(const struct tenant_use *use, uint32_t guarantee, uint64_t passed) {

@@ -47,8 +47,12 @@ bool tenant_use_is_behind(const struct tenant_use *use, uint32_t guarantee, uint
  * judged: with more than has passed, whether it is slower in all of it even if it waits as apart from now on. */
 bool tenant_use_is_slower(const struct tenant_use *use, uint32_t guarantee, uint64_t passed, uint64_t window);
 
-/* Whether a tenant has clearly more of the card than its guarantee. */
-bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
+/* Whether a tenant with a guarantee asks for something, and has no more than its guarantee. */
+bool tenant_use_asks_within(const struct tenant_use *use, uint32_t guarantee, uint64_t passed);
+
+/* Whether a tenant has clearly more of the card than its guarantee. `window` as above: with more than has passed,
+ * whether it has in all of it even if it uses nothing from now on. */
+bool tenant_use_is_ahead(const struct tenant_use *use, uint32_t guarantee, uint64_t window);
 
 /* Whether a tenant with a guarantee, which waited when turns were apart, has not waited so far: its requests come
  * seldom, and nothing is known of how they are served now. */
