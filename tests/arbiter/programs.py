@@ -41,3 +41,13 @@ class RestingInference(WaitingInference):
     def wait_ended(self) -> None:
         super().wait_ended()
         self.world.at(self.world.now + self.rest + self.random.randint(0, self.jitter), self.begin)
+
+
+class ClosedLoop(RestingInference):
+    """A small model that serves one request after the other: 0.5 ms of kernels, then 0.4 to 0.5 ms of its host."""
+
+    rest = 400 * US
+
+    def __init__(self, world: World, tenant: Tenant) -> None:
+        super().__init__(world, tenant, jitter=100 * US)
+        self.kernel = 260 * US

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from limiter.arbitration import ANY
+from tests.arbiter.programs import ClosedLoop
 from tests.arbiter.simulation import (
     HANDOVER,
     MS,
@@ -296,6 +297,25 @@ def test_one_of_eight_waits_for_a_cycle_of_turns(make_world: MakeWorld) -> None:
     eight = start_loads(world, *[demand(12)] * 8)
     shares(world)
     assert max(max(process.waits) for process in eight) <= 50 * MS
+
+
+@pytest.mark.parametrize("first_kernels", [250 * US, 8 * MS])
+def test_no_small_program_is_passed_over_by_fifteen_others(make_world: MakeWorld, first_kernels: int) -> None:
+    """All are within their guarantees, and the one whose first kernels are long counts as not latency-sensitive.
+
+    On an H200 it had nothing for three seconds.
+    """
+    world = make_world()
+    others = [ClosedLoop(world, world.tenant(demand(6, "burst"))) for _ in range(15)]
+    tenant = world.tenant(demand(6, "burst"))
+    loading = Process(world, tenant, kernel=first_kernels)
+    world.run(300 * MS)
+    loading.die()
+    late = ClosedLoop(world, tenant)
+    world.run(3 * SECOND)
+    assert max(late.latencies) <= 150 * MS
+    assert max(max(other.latencies) for other in others) <= 300 * MS
+    assert len(late.latencies) >= 0.8 * min(len(other.latencies) for other in others)
 
 
 @pytest.mark.parametrize("into_turn", [MS // 2, 3 * MS, 5 * MS + MS // 2])

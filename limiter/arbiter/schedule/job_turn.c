@@ -130,7 +130,7 @@ void job_turn_begin(struct schedule *schedule, int tenant, uint32_t number, uint
     current_turn_begin(schedule, client, budget, 0, now);
     schedule->turn.is_of_job = true;
     schedule->turn.may_finish = false;
-    schedule->turn.is_floor = is_floor;
+    schedule->turn.is_protected = is_floor;
     schedule->clients[client].page.job = number;
 }
 

@@ -93,10 +93,12 @@ static bool is_preempting(const struct schedule *schedule) {
 }
 
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
-    if (is_preempting(schedule)) return (struct next_turn){schedule->preempting_tenant, false};
+    if (is_preempting(schedule)) return (struct next_turn){.tenant = schedule->preempting_tenant};
     int starved = most_starved(schedule, now);
-    if (starved != SCHEDULE_NONE) return (struct next_turn){starved, true};
-    return (struct next_turn){best_waiting(schedule, now), false};
+    if (starved != SCHEDULE_NONE) return (struct next_turn){starved, .is_floor = true, .is_protected = true};
+    int best = best_waiting(schedule, now);
+    bool is_overdue = best != SCHEDULE_NONE && tenant_is_overdue(&schedule->tenants[best]);
+    return (struct next_turn){best, .is_protected = is_overdue};
 }
 
 /* How much less of the card's time, in ns, a tenant has had than the tenant of the last turn, which waits for another;
@@ -146,7 +148,7 @@ static bool may_preempt(const struct schedule *schedule, const struct tenant *wa
  * other. */
 static bool preempts_now(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
                          uint64_t now) {
-    if (schedule->turn.is_floor && now < schedule->turn.yield_at) return false;
+    if (schedule->turn.is_protected && now < schedule->turn.yield_at) return false;
     bool is_protected = tenant_is_latency_sensitive(holding) && !has_no_claim_against(holding, waiting);
     if (is_protected && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
     return waiting != holding && may_preempt(schedule, waiting, holding);
@@ -176,7 +178,7 @@ bool next_turn_is_due(struct schedule *schedule, uint64_t now) {
     if (preempt(schedule, best_waiting(schedule, now), now)) return true;
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE || now < schedule->turn.yield_at) return false;
-    return choice.is_starved || choice.tenant == holder || !goes_before(schedule, holder, choice.tenant);
+    return choice.is_protected || choice.tenant == holder || !goes_before(schedule, holder, choice.tenant);
 }
 
 /* Jobs of one rank take turns one after the other: their turns are as long as each other's steps allow, so virtual time
@@ -192,7 +194,7 @@ bool next_turn_would_be(struct schedule *schedule, int tenant, uint64_t now) {
     update_tenant(schedule, own, now);
     if (ranking_class(own, is_best_effort_allowed(schedule)) == CLASS_OVER_WATERMARK) return false;
     struct next_turn choice = next_turn_choose(schedule, now);
-    if (choice.is_starved || (choice.tenant != SCHEDULE_NONE && !is_before(schedule, tenant, choice.tenant)))
+    if (choice.is_floor || (choice.tenant != SCHEDULE_NONE && !is_before(schedule, tenant, choice.tenant)))
         return false;
     return !schedule->turn.number || schedule->turn.tenant == tenant || !holder_goes_before(schedule, tenant);
 }

@@ -6,8 +6,9 @@
 #include "arbiter/schedule/schedule_state.h"
 
 struct next_turn {
-    int tenant;      /* SCHEDULE_NONE: no waiting tenant may have a turn now */
-    bool is_starved; /* chosen by the starvation floor instead of its rank */
+    int tenant;        /* SCHEDULE_NONE: no waiting tenant may have a turn now */
+    bool is_floor;     /* chosen by the starvation floor instead of its rank */
+    bool is_protected; /* it has starved or is overdue: the turn is short, and neither preempted nor put off */
 };
 
 /* Chooses among the waiting tenants, but for those of jobs (job_turn.h): one that has starved for 300 ms, at most once

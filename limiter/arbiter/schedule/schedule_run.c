@@ -143,19 +143,17 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE) return;
     uint64_t budget = contention_turn_budget(schedule, now);
-    if (choice.is_starved) {
-        schedule->last_floor_turn_at = now;
-        budget = min_u64(budget, TENANT_FLOOR_BUDGET);
-    }
-    if (!choice.is_starved) budget = next_turn_budget(schedule, choice.tenant, budget);
+    if (choice.is_floor) schedule->last_floor_turn_at = now;
+    budget =
+        choice.is_protected ? min_u64(budget, TENANT_FLOOR_BUDGET) : next_turn_budget(schedule, choice.tenant, budget);
     struct expected_arrival soon = expected_arrivals_next(schedule, choice.tenant, now);
-    bool is_near = !choice.is_starved && expected_arrivals_is_near(schedule, &soon, now);
+    bool is_near = !choice.is_protected && expected_arrivals_is_near(schedule, &soon, now);
     if (is_near)
         expected_arrivals_reserve(schedule, &soon, budget, now);
     else
         current_turn_begin(schedule, schedule->tenants[choice.tenant].first_waiting, budget,
                            expected_arrivals_turn_end(schedule, &soon), now);
-    schedule->turn.is_floor = choice.is_starved;
+    schedule->turn.is_protected = choice.is_protected;
 }
 
 static void take_census(struct schedule *schedule, uint64_t now) {

@@ -59,7 +59,7 @@ struct current_turn {
     bool is_busy;             /* the region says that its work is on the card, for no longer than a kernel may take */
     bool is_drain_awaited;    /* the client says when the work has drained */
     bool may_finish;          /* its tenant has a guarantee that pays for it, so a long kernel may run to its end */
-    bool is_floor;            /* given by the starvation floor, so not preempted within its budget */
+    bool is_protected;        /* its tenant had starved or was overdue, so it is not preempted within its budget */
     bool is_of_job;           /* one of a job's turns on several cards */
     bool is_idle;             /* of a job: the card has been idle for long enough to be given to others */
 };

@@ -33,9 +33,20 @@ static bool differ_in_sensitivity(const struct tenant *tenant, const struct tena
            ranking_class(tenant, is_best_effort_allowed) == CLASS_WITHIN_GUARANTEE;
 }
 
+/* Of two tenants of one rank. Latency-sensitive ones that have the card by turns for all of the time would leave one
+ * that is not of their kind nothing, though all are within their guarantees: handovers take what the sum of these
+ * leaves. */
+static bool overtakes(const struct tenant *tenant, const struct tenant *other) {
+    return tenant_is_overdue(tenant) && tenant_is_latency_sensitive(other);
+}
+
+static bool overtakes_first(const struct tenant *tenant, const struct tenant *other) {
+    return overtakes(tenant, other) && (!overtakes(other, tenant) || tenant->waiting_since < other->waiting_since);
+}
+
 bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
-    return compare_ranks(tenant, other, is_best_effort_allowed) == 0 &&
-           !ranking_catches_up(tenant, other, is_best_effort_allowed) &&
+    return compare_ranks(tenant, other, is_best_effort_allowed) == 0 && !overtakes(tenant, other) &&
+           !overtakes(other, tenant) && !ranking_catches_up(tenant, other, is_best_effort_allowed) &&
            !ranking_catches_up(other, tenant, is_best_effort_allowed) &&
            !differ_in_sensitivity(tenant, other, is_best_effort_allowed);
 }
@@ -43,6 +54,7 @@ bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, b
 bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
     int ranks = compare_ranks(tenant, other, is_best_effort_allowed);
     if (ranks != 0) return ranks < 0;
+    if (overtakes(tenant, other) || overtakes(other, tenant)) return overtakes_first(tenant, other);
     if (ranking_catches_up(tenant, other, is_best_effort_allowed)) return true;
     if (ranking_catches_up(other, tenant, is_best_effort_allowed)) return false;
     if (differ_in_sensitivity(tenant, other, is_best_effort_allowed)) return tenant_is_latency_sensitive(tenant);

@@ -28,8 +28,9 @@ bool ranking_catches_up(const struct tenant *first, const struct tenant *second,
 /* Whether only virtual time decides between the two. */
 bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
-/* Whether `tenant` goes before `other`: by class and priority; within the guarantee, tenants that are behind first,
- * then latency-sensitive ones; then by less virtual time; then by the longer wait. */
+/* Whether `tenant` goes before `other`: by class and priority; within the guarantee, tenants that are overdue before
+ * latency-sensitive ones, then tenants that are behind first, then latency-sensitive ones; then by less virtual time;
+ * then by the longer wait. */
 bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
 #endif

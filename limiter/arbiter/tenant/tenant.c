@@ -62,10 +62,13 @@ static int64_t earned_in(const struct tenant *tenant, uint64_t ns) {
     return (int64_t)(ns * tenant->demand.guarantee * REFILL_PERMILLE / 1000);
 }
 
+static bool has_waited_long(const struct tenant *tenant, uint64_t now) {
+    return tenant->waiting_since && now > tenant->waiting_since + LONG_WAIT;
+}
+
 /* Credit above the cap is kept, and grows while the tenant waits for long. */
 static int64_t credit_max(const struct tenant *tenant, int64_t earned, uint64_t now) {
-    bool has_waited_long = tenant->waiting_since && now > tenant->waiting_since + LONG_WAIT;
-    int64_t kept = tenant->credit_ns + (has_waited_long ? earned : 0);
+    int64_t kept = tenant->credit_ns + (has_waited_long(tenant, now) ? earned : 0);
     return clamp(kept, CREDIT_MAX, CREDIT_MAX + earned_in(tenant, TENANT_LONG_KERNEL));
 }
 
@@ -76,6 +79,11 @@ void tenant_note_joint_use(struct tenant *tenant, uint64_t ns, uint64_t now) {
 
 bool tenant_is_behind(const struct tenant *tenant) {
     return tenant->catch_up_ns && recent_time_is_below(&tenant->recent, tenant->demand.guarantee, BEHIND);
+}
+
+bool tenant_is_overdue(const struct tenant *tenant) {
+    return tenant->credit_ns > 0 && has_waited_long(tenant, tenant->refilled_at) &&
+           recent_time_is_below(&tenant->recent, tenant->demand.guarantee, BEHIND);
 }
 
 bool tenant_is_ahead(const struct tenant *tenant) {

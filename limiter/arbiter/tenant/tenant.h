@@ -94,6 +94,10 @@ bool tenant_is_behind(const struct tenant *tenant);
  * its process keeps to it, and what it held beyond are handovers. */
 bool tenant_is_ahead(const struct tenant *tenant);
 
+/* Whether it has waited for longer than a cycle of turns, within its guarantee, of which it has lately had clearly less
+ * than all. The tenant is refilled up to now. */
+bool tenant_is_overdue(const struct tenant *tenant);
+
 /* Moves the time of two handovers, there and back, from the preempted tenant's charge to the preempting one's. */
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting);
 
