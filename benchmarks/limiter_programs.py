@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import limiter
-from benchmarks.applications import compiles, loads, pairs
+from benchmarks.applications import compiles, loads, long_loads, pairs
 from benchmarks.applications.pairs import Pair
 from benchmarks.compute import scenario, waiting_kernels
 from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
@@ -64,6 +64,7 @@ def parts() -> dict[str, Callable[[str, float, int], Rows]]:
         "compile": of_compile,
         "overdraft": of_overdrafts,
         "long": of_long,
+        "endless": of_endless,
     }
 
 
@@ -103,7 +104,12 @@ def of_compile(_only: str, _seconds: float, _rounds: int) -> Rows:
 
 def of_long(only: str, _seconds: float, rounds: int) -> Rows:
     """Measure and print long kernels beside short ones."""
-    return scenario.table([pair for pair in loads.long_kernels() if only in pair.name], rounds, has_head=False)
+    return scenario.table([pair for pair in long_loads.long_kernels() if only in pair.name], rounds, has_head=False)
+
+
+def of_endless(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print kernels that spin, and one that never ends."""
+    return scenario.table([one for one in long_loads.endless_kernels() if only in one.name], rounds, has_head=False)
 
 
 def of_overdrafts(only: str, _seconds: float, rounds: int) -> Rows:
