@@ -21,7 +21,7 @@ from pathlib import Path
 import limiter
 from benchmarks.applications import compiles, loads, long_loads, pairs
 from benchmarks.applications.pairs import Pair
-from benchmarks.compute import scenario, waiting_kernels
+from benchmarks.compute import handover, scenario, waiting_kernels
 from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
@@ -65,6 +65,7 @@ def parts() -> dict[str, Callable[[str, float, int], Rows]]:
         "overdraft": of_overdrafts,
         "long": of_long,
         "endless": of_endless,
+        "handover": of_handovers,
     }
 
 
@@ -110,6 +111,11 @@ def of_long(only: str, _seconds: float, rounds: int) -> Rows:
 def of_endless(only: str, _seconds: float, rounds: int) -> Rows:
     """Measure and print kernels that spin, and one that never ends."""
     return scenario.table([one for one in long_loads.endless_kernels() if only in one.name], rounds, has_head=False)
+
+
+def of_handovers(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print the parts of a handover."""
+    return scenario.table([one for one in handover.scenarios() if only in one.name], rounds, has_head=False)
 
 
 def of_overdrafts(only: str, _seconds: float, rounds: int) -> Rows:
