@@ -6,10 +6,11 @@ decode: eager and graph decoding, and requests at random moments, beside trainin
 data loading; jax: JAX beside PyTorch; loads: short requests beside a burner, kernels of 0.7 s beside short ones, and
 a graph that launches itself beside copies (skipped without nvcc).
 Each pair is measured alone, natively and with shares in the same command.
-delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour; compile: JAX
-compiles a training step; overdraft: programs that gain by such kernels what they can, for 30 s each. These three take
-less than 4 minutes together, each is measured once. long: kernels of 0.1, 0.7 and 3 s beside short ones, at three
-pairs of shares, 18 minutes; `--only "of 3 s"` for a part of them.
+delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour, and spin flags;
+overdraft: programs that gain by such kernels what they can, for 30 s each; these two take 4 minutes together.
+compile: JAX, torch.compile, Triton and cuDNN compile and tune, once each, 7 minutes; `--only Triton` for one of them.
+long: kernels of 0.1, 0.7 and 3 s beside short ones, at three pairs of shares, 22 minutes; `--only "of 0.7 s"` for a
+part of them. endless: kernels that spin, and one that never ends, a minute. handover: its parts, a minute.
 The other parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
 """
 
@@ -98,9 +99,11 @@ def of_delays(only: str, _seconds: float, rounds: int) -> Rows:
     return scenario.table([one for one in waiting_kernels.timings() if only in one.name], rounds, has_head=False)
 
 
-def of_compile(_only: str, _seconds: float, _rounds: int) -> Rows:
-    """Measure and print a compilation in JAX."""
-    return printed("compile", compiles.measure("compile"))
+def of_compile(only: str, _seconds: float, _rounds: int) -> Rows:
+    """Measure and print programs that compile and tune themselves."""
+    for program in compiles.PROGRAMS:
+        if only in program.name:
+            yield from printed(f"{compiles.PART}: {program.name}", compiles.measure(program))
 
 
 def of_long(only: str, _seconds: float, rounds: int) -> Rows:
