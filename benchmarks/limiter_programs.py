@@ -6,10 +6,11 @@ decode: eager and graph decoding, and requests at random moments, beside trainin
 data loading; jax: JAX beside PyTorch; loads: short requests beside a burner, kernels of 0.7 s beside short ones, and
 a graph that launches itself beside copies (skipped without nvcc).
 Each pair is measured alone, natively and with shares in the same command.
-delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour; compile: JAX
-compiles a training step; overdraft: programs that gain by such kernels what they can, for 30 s each. These three take
-less than 4 minutes together, each is measured once. long: kernels of 0.1, 0.7 and 3 s beside short ones, at three
-pairs of shares, 18 minutes; `--only "of 3 s"` for a part of them.
+delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour, and spin flags;
+overdraft: programs that gain by such kernels what they can, for 30 s each; these two take 4 minutes together.
+compile: JAX, torch.compile, Triton and cuDNN compile and tune, once each, 7 minutes; `--only Triton` for one of them.
+long: kernels of 0.1, 0.7 and 3 s beside short ones, at three pairs of shares, 22 minutes; `--only "of 0.7 s"` for a
+part of them. endless: kernels that spin, and one that never ends, a minute. handover: its parts, a minute.
 The other parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
 """
 
@@ -19,9 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import limiter
-from benchmarks.applications import compiles, loads, pairs
+from benchmarks.applications import compiles, loads, long_loads, pairs
 from benchmarks.applications.pairs import Pair
-from benchmarks.compute import scenario, waiting_kernels
+from benchmarks.compute import handover, scenario, waiting_kernels
 from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
@@ -64,6 +65,8 @@ def parts() -> dict[str, Callable[[str, float, int], Rows]]:
         "compile": of_compile,
         "overdraft": of_overdrafts,
         "long": of_long,
+        "endless": of_endless,
+        "handover": of_handovers,
     }
 
 
@@ -96,14 +99,26 @@ def of_delays(only: str, _seconds: float, rounds: int) -> Rows:
     return scenario.table([one for one in waiting_kernels.timings() if only in one.name], rounds, has_head=False)
 
 
-def of_compile(_only: str, _seconds: float, _rounds: int) -> Rows:
-    """Measure and print a compilation in JAX."""
-    return printed("compile", compiles.measure("compile"))
+def of_compile(only: str, _seconds: float, _rounds: int) -> Rows:
+    """Measure and print programs that compile and tune themselves."""
+    for program in compiles.PROGRAMS:
+        if only in program.name:
+            yield from printed(f"{compiles.PART}: {program.name}", compiles.measure(program))
 
 
 def of_long(only: str, _seconds: float, rounds: int) -> Rows:
     """Measure and print long kernels beside short ones."""
-    return scenario.table([pair for pair in loads.long_kernels() if only in pair.name], rounds, has_head=False)
+    return scenario.table([pair for pair in long_loads.long_kernels() if only in pair.name], rounds, has_head=False)
+
+
+def of_endless(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print kernels that spin, and one that never ends."""
+    return scenario.table([one for one in long_loads.endless_kernels() if only in one.name], rounds, has_head=False)
+
+
+def of_handovers(only: str, _seconds: float, rounds: int) -> Rows:
+    """Measure and print the parts of a handover."""
+    return scenario.table([one for one in handover.scenarios() if only in one.name], rounds, has_head=False)
 
 
 def of_overdrafts(only: str, _seconds: float, rounds: int) -> Rows:

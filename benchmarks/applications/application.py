@@ -76,7 +76,8 @@ class Application:
 
 def framework(module: str) -> str:
     """Return the package that an application needs."""
-    return "jax" if module.startswith("jax") else "torch"
+    named = [name for name in ("jax", "triton") if module.startswith(name)]
+    return named[0] if named else "torch"
 
 
 def processors_of(tenant: int) -> list[int]:

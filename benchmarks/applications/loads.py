@@ -8,21 +8,22 @@ import functools
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
 
+from benchmarks.applications.long_loads import LongPair
 from benchmarks.compute.load import FeederLoad, SelfLaunching, TimedLoad, of_alone_percent, run_together, sleep_until
 from benchmarks.compute.node import Env, LaunchPlace, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
-REQUEST_US, SHORT_US = 460, 500
+REQUEST_US = 460
 RESTING = TimedLoad("rest", REQUEST_US)  # two kernels, a wait for them, then 8 ms of sleep
 BURNER = FeederLoad("work", REQUEST_US)
 EAGER = TimedLoad("eager", 4)  # 360 kernels of 4 us, with 11 us of host work for each
 SELF_LAUNCHING = SelfLaunching(500, rounds=20)  # 10 ms a launch by the host
 COPIES = FeederLoad("copy", 500)
-LONG_KERNELS = {100_000: 20.0, 700_000: 20.0, 3_000_000: 300.0}  # us of a kernel, seconds of the measurement
-LONG_SHARES = ((30, 60), (10, 80), (80, 10))  # of the short kernels, of the long ones
+LONG = LongPair(
+    "loads", "kernels of 0.5 ms beside kernels of 0.7 s", TimedLoad("steady", 700_000), (30, 60), 20.0, 20.0
+)
 
 
 def scenarios(seconds: float) -> list[Scenario]:
@@ -30,7 +31,7 @@ def scenarios(seconds: float) -> list[Scenario]:
     return [
         _beside_burner("two kernels, then 8 ms of sleep", RESTING, (1.25, 1.6, 86), seconds),
         _beside_burner("360 launches a token", EAGER, (1.15, 1.5, 70), seconds),
-        _long(700_000, 30, 60),
+        LONG.scenario(),
         _beside_copies(seconds),
     ]
 
@@ -73,25 +74,6 @@ def _percentiles(times_us: Sequence[int]) -> tuple[float, float]:
     return cuts[49] / 1000, cuts[98] / 1000
 
 
-def long_kernels() -> list[Scenario]:
-    """Return the pairs of short and long kernels."""
-    return [_long(us, *both) for us in LONG_KERNELS for both in LONG_SHARES]
-
-
-def _long(us: int, short: int, long: int) -> Scenario:
-    def measure(place: LaunchPlace) -> Figures:
-        envs = [place.container(short), place.container(long)]
-        loads = [TimedLoad("steady", SHORT_US), TimedLoad("steady", us)]
-        answers = run_together(list(zip(loads, envs, strict=True)), LONG_KERNELS[us])
-        return {
-            f"fixed {cores} %": share(answer, load.us)
-            for cores, answer, load in zip((short, long), answers, loads, strict=True)
-        }
-
-    goals = {f"fixed {cores} %": near(cores, 3) for cores in (short, long)}
-    return Scenario("loads", f"kernels of 0.5 ms beside kernels of {us / 1e6:g} s", goals, measure)
-
-
 def _beside_copies(seconds: float) -> Scenario:
     """Return the graph and the copies, each at fixed 40.
 
@@ -111,9 +93,3 @@ def _beside_copies(seconds: float) -> Scenario:
 @functools.cache
 def _count_alone(load: FeederLoad | SelfLaunching, seconds: float) -> int:
     return int(run_together([(load, native_env())], seconds)[0]["count"])
-
-
-def share(answer: dict[str, Any], us: int) -> float:
-    """Return the percentage of the time that kernels of `us` took, from the end of the first to that of the last."""
-    ends = answer["times_us"]
-    return float(100 * us * (len(ends) - 1) / (ends[-1] - ends[0]))

@@ -17,6 +17,7 @@ from benchmarks.programs import build
 WARM_NS = 1_000_000_000
 TAIL_NS = 200_000_000  # as in feed.c
 ANSWER_TIMEOUT_S, END_TIMEOUT_S = 60.0, 10.0
+LATE = 1.5  # over its seconds, for what a program still has in flight at their end
 ALONE_S = 3.0
 
 
@@ -95,6 +96,7 @@ class Feeder:
 
     def __init__(self, load: FeederWork, seconds: float, env: Mapping[str, str]) -> None:
         command = load.command(seconds)
+        self._timeout_s = ANSWER_TIMEOUT_S + LATE * seconds
         self._process = subprocess.Popen(
             command, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -112,14 +114,19 @@ class Feeder:
     def answer(self) -> dict[str, Any]:
         """Return its next answer. A program that does not answer in time is killed."""
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], ANSWER_TIMEOUT_S)[0]:
+        if not select.select([self._process.stdout], [], [], self._timeout_s)[0]:
             self._process.kill()
-            raise RuntimeError(f"no answer in {ANSWER_TIMEOUT_S:g} s: the program was killed")
+            raise RuntimeError(f"no answer in {self._timeout_s:g} s: the program was killed")
         line = self._process.stdout.readline()
         answer: dict[str, Any] = json.loads(line or '{"result": -1, "function": "the start"}')
         if answer["result"] or answer.get("ready") is False:
             raise RuntimeError(f"{answer['function'] or 'no CUDA driver'}: {answer['result']}")
         return answer
+
+    @property
+    def pid(self) -> int:
+        """Its process ID."""
+        return self._process.pid
 
     def send_signal(self, number: int) -> None:
         """Send it a signal."""

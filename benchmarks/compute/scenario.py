@@ -128,7 +128,7 @@ class ScenarioFigure:
         )
 
 
-UNITS = {"%": "%", "ms": "ms", "ns": "ns", "s": "s"}  # the last word of a figure: its unit
+UNITS = {"%": "%", "ms": "ms", "us": "us", "ns": "ns", "s": "s"}  # the last word of a figure: its unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Kernels that wait for their host: an autotuner's timings, and a program that gains what it can by them (ADR 170)."""
+"""Kernels that wait for their host (ADR 170).
+
+An autotuner's timings, spin flags, and a program that gains what it can by such kernels.
+"""
 
 import functools
 import itertools
@@ -14,6 +17,7 @@ from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_most,
 from benchmarks.container import native_env
 from benchmarks.programs import build
 
+PART: Final = "delays"
 ASKED: Final = ((20, "fixed"), (40, "fixed"), (60, "fixed"), (40, "burst"))
 TUNED_US, NEIGHBOUR_US = 100, 1000
 ALONE_S, BESIDE_S = 1.0, 3.0
@@ -40,13 +44,17 @@ class DelayedLoad:
 
 
 TUNER: Final = DelayedLoad("timings", TUNED_US)
+FLAGS: Final = DelayedLoad("flags", TUNED_US)
 WAITING: Final = DelayedLoad("waiting", 500)
 
 
 def timings() -> list[Scenario]:
-    """Return the timings alone, and beside a neighbour that keeps the card busy. Measures them natively first."""
+    """Return timings and flags alone, and timings beside a neighbour that keeps the card busy.
+
+    Measures both natively first.
+    """
     return [
-        *(_alone(cores, policy) for cores, policy in ASKED),
+        *(_alone(load, cores, policy) for load in (TUNER, FLAGS) for cores, policy in ASKED),
         *(_beside(cores, policy) for cores, policy in ASKED),
         *(_fixed_neighbour(policy) for policy in ("fixed", "burst")),
     ]
@@ -57,34 +65,39 @@ def overdrafts(seconds: float = OVERDRAWN_S) -> list[Scenario]:
     return [_overdrawn("waiting", 500, seconds), _overdrawn("unknown", 4000, seconds)]
 
 
-def _alone(cores: int, policy: str) -> Scenario:
+def _alone(load: DelayedLoad, cores: int, policy: str) -> Scenario:
     def measure(place: LaunchPlace) -> Figures:
-        answer = _native_alone() if place.native else _tune(place.container(cores, policy))
-        return timing_figures(answer)
+        answer = _native_alone(load) if place.native else _run_alone(load, place.container(cores, policy))
+        return timing_figures(load, answer)
 
-    goals = timing_goals(cores, policy)
-    return Scenario("delays", f"20 timings, {policy} {cores}", goals, measure)
+    goals = timing_goals(load, _seconds(_native_alone(load)), cores, policy)
+    return Scenario(PART, alone_name(load, cores, policy), goals, measure)
+
+
+def alone_name(load: DelayedLoad, cores: int, policy: str) -> str:
+    """Return the name in the table of timings or flags alone on the card."""
+    return f"20 {load.kind}, {policy} {cores}"
 
 
 @functools.cache
-def _native_alone() -> dict[str, Any]:
-    return _tune(native_env())
+def _native_alone(load: DelayedLoad) -> dict[str, Any]:
+    return _run_alone(load, native_env())
 
 
-def _tune(env: Env) -> dict[str, Any]:
-    return run_together([(TUNER, env)], ALONE_S)[0]
+def _run_alone(load: DelayedLoad, env: Env) -> dict[str, Any]:
+    return run_together([(load, env)], ALONE_S)[0]
 
 
-def timing_goals(cores: int, policy: str) -> dict[str, Goal]:
-    """Return the goals of the timings of a container that is alone on the card."""
-    most = SLOWER * _seconds(_native_alone()) / (1.0 if policy == "burst" else cores / 100)
-    return {"20 timings ms": at_most(1e3 * most), "given up": at_most(0), "measured ms": SHOWN}
+def timing_goals(load: DelayedLoad, native_s: float, cores: int, policy: str) -> dict[str, Goal]:
+    """Return the goals of a container that is alone on the card, where 20 timings or flags take `native_s` natively."""
+    most = SLOWER * native_s / (1.0 if policy == "burst" else cores / 100)
+    return {f"20 {load.kind} ms": at_most(1e3 * most), "given up": at_most(0), "measured ms": SHOWN}
 
 
-def timing_figures(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Return the ms of 20 timings, the delay kernels that gave up, and what was measured."""
+def timing_figures(load: DelayedLoad, answer: Mapping[str, Any]) -> dict[str, float]:
+    """Return the ms of 20 timings or flags, the kernels that gave up, and what was measured."""
     return {
-        "20 timings ms": 1e3 * _seconds(answer),
+        f"20 {load.kind} ms": 1e3 * _seconds(answer),
         "given up": float(answer["given_up"]),
         "measured ms": statistics.median(answer["times_us"]) / 1e3,
     }
@@ -95,7 +108,7 @@ def _seconds(answer: Mapping[str, Any]) -> float:
 
 
 def _beside(cores: int, policy: str) -> Scenario:
-    neighbour = min(60, 100 - cores)
+    neighbour = _beside_cores(cores)
 
     def measure(place: LaunchPlace) -> Figures:
         if place.native:
@@ -104,8 +117,16 @@ def _beside(cores: int, policy: str) -> Scenario:
 
     goals = {"20 timings ms": SHOWN, "given up": SHOWN, "measured ms": SHOWN, "neighbour %": SHOWN}
     goals |= {"neighbour charged %": SHOWN, "neighbour p50 ms": SHOWN, "neighbour p99 ms": SHOWN}
-    name = f"20 timings, {policy} {cores}, beside burst {neighbour}"
-    return Scenario("delays", name, goals, measure)
+    return Scenario(PART, beside_name(cores, policy), goals, measure)
+
+
+def beside_name(cores: int, policy: str) -> str:
+    """Return the name in the table of timings beside a neighbour."""
+    return f"{alone_name(TUNER, cores, policy)}, beside burst {_beside_cores(cores)}"
+
+
+def _beside_cores(cores: int) -> int:
+    return min(60, 100 - cores)
 
 
 def _fixed_neighbour(policy: str) -> Scenario:
@@ -115,8 +136,12 @@ def _fixed_neighbour(policy: str) -> Scenario:
         return _work_beside(WAITING, place.container(40, policy), place.container(FIXED_NEIGHBOUR))[1]
 
     goals = {"neighbour %": near(FIXED_NEIGHBOUR, 3), "neighbour charged %": SHOWN, "neighbour p99 ms": SHOWN}
-    name = f"kernels that wait all the time, {policy} 40, beside fixed {FIXED_NEIGHBOUR}"
-    return Scenario("delays", name, goals, measure, has_native=False)
+    return Scenario(PART, fixed_name(policy), goals, measure, has_native=False)
+
+
+def fixed_name(policy: str) -> str:
+    """Return the name in the table of kernels that wait beside a neighbour with a fixed share."""
+    return f"kernels that wait all the time, {policy} 40, beside fixed {FIXED_NEIGHBOUR}"
 
 
 @functools.cache
@@ -126,7 +151,7 @@ def _native_beside() -> Figures:
 
 def _tune_beside(env: Env, neighbour: Env) -> Figures:
     tuned, beside = _work_beside(TUNER, env, neighbour)
-    return timing_figures(tuned) | beside
+    return timing_figures(TUNER, tuned) | beside
 
 
 def _work_beside(load: DelayedLoad, env: Env, neighbour: Env) -> tuple[dict[str, Any], dict[str, float]]:

@@ -31,6 +31,8 @@ PROGRAMS = {
     "timed": (*KERNELS, "kernels/timed.c"),
     "delayed": (*KERNELS, "kernels/delayed.c"),
     "parallel": (*KERNELS, "kernels/parallel.c"),
+    "handover": (*KERNELS, "kernels/handover.c"),
+    "arbiter_clients": ("arbiter_clients.c",),
 }
 
 SUFFIXES = {".c", ".h", ".cu"}

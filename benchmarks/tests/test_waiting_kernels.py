@@ -2,7 +2,6 @@
 
 import pytest
 
-from benchmarks.applications import compiles
 from benchmarks.compute import waiting_kernels
 from benchmarks.compute.load import run_together
 from benchmarks.compute.node import BenchmarkNode
@@ -33,14 +32,24 @@ def test_the_neighbour_waits_between_the_ends_of_its_kernels() -> None:
     assert figures["neighbour p50 ms"] == 1
 
 
-def test_a_compilation_may_take_what_the_share_leaves() -> None:
-    assert str(compiles.compile_goal(2.2, 1.4, 20)) == "<= 8.4"
-    assert str(compiles.compile_goal(2.2, 0.1, 20)) == "<= 2.64"
+def test_timings_may_take_what_the_share_leaves() -> None:
+    goals = waiting_kernels.timing_goals(waiting_kernels.FLAGS, 0.005, 20, "fixed")
+    assert str(goals["20 flags ms"]) == "<= 30"
+    assert str(waiting_kernels.timing_goals(waiting_kernels.TUNER, 0.005, 40, "burst")["20 timings ms"]) == "<= 6"
 
 
-def test_samples_say_how_long_the_card_was_busy() -> None:
-    samples = [(3_000_000, 50), (2_000_000, 100), (500_000, 100)]
-    assert compiles.sampled_seconds(1_000_000, samples) == 1.5
+@pytest.mark.slow
+@pytest.mark.parametrize("cores", [20, None])
+def test_no_kernel_waits_in_vain_for_the_program_that_sets_its_flag(
+    world: World, monkeypatch: pytest.MonkeyPatch, cores: int | None
+) -> None:
+    for name, value in world.environment().items():
+        monkeypatch.setenv(name, value)
+    with BenchmarkNode() as node:
+        env = node.container(cores) if cores else native_env()
+        (answer,) = run_together([(waiting_kernels.FLAGS, env)], 0.5)
+    assert waiting_kernels.timing_figures(waiting_kernels.FLAGS, answer)["given up"] == 0
+    assert answer["rounds_us"]
 
 
 @pytest.mark.slow
@@ -53,7 +62,7 @@ def test_timings_are_as_natively_and_no_delay_kernel_gives_up(
     with BenchmarkNode() as node:
         env = node.container(cores) if cores else native_env()
         (answer,) = run_together([(waiting_kernels.TUNER, env)], 0.5)
-    figures = waiting_kernels.timing_figures(answer)
+    figures = waiting_kernels.timing_figures(waiting_kernels.TUNER, answer)
     assert figures["given up"] == 0
     assert figures["measured ms"] == pytest.approx(0.1, rel=0.1)
 

@@ -4,12 +4,13 @@
  *
  * KIND: timings = an autotuner, in rounds of 20 timings: a new kernel of US is launched once and waited for, then once
  * more behind a delay kernel, between two events, and then the host sets the word that the delay kernel waits for.
- * waiting = while a delay kernel is always on the card, kernels of US are launched in another stream without waits;
+ * flags = rounds of 20 flags of its own: a kernel spins until the host sets a word, which the host does when a kernel of
+ * US, launched behind it in another stream, has ended; it gives up after 10 s. waiting = while a delay kernel is always on the card, kernels of US are launched in another stream without waits;
  * unknown = the same, each with a grid or block that no launch had before, so that nothing is known of its time.
  * A delay kernel gives up after 100 ms. Prints {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns)
- * and starts at once. At the end prints the work of the SECONDS after the begin time: for timings
- * {"rounds_us":[...],"times_us":[...],"given_up":...}: how long each round took, what was measured, and how many delay
- * kernels gave up; for the others {"kernel_us":...,"ends_us":[...],"waits_us":[begin, end, ...]}: how long a kernel
+ * and starts at once. At the end prints the work of the SECONDS after the begin time: for timings and flags
+ * {"rounds_us":[...],"times_us":[...],"given_up":...}: how long each round took, what was measured (how
+ * long each flag took), and how many kernels gave up; for the others {"kernel_us":...,"ends_us":[...],"waits_us":[begin, end, ...]}: how long a kernel
  * takes, when each ended, and when delay kernels began and ended. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 
 enum {
     TIMEOUT_MS = 100,
+    FLAG_TIMEOUT_MS = 10000,
     TIMINGS = 20,
     MOST = 1 << 17,
     RING = 64,
@@ -30,7 +32,7 @@ enum {
 
 static struct {
     unsigned us;
-    CUfunction delay;
+    CUfunction delay, flag;
     struct kernel kernel;
     CUstream stream, delay_stream;
     CUevent base, first, last, delay_end, ring[RING];
@@ -76,6 +78,7 @@ static bool prepare(void) {
     if (!DO(cuStreamCreate, &delayed.stream, CU_STREAM_NON_BLOCKING) ||
         !DO(cuStreamCreate, &delayed.delay_stream, CU_STREAM_NON_BLOCKING) ||
         !DO(cuMemAllocHost_v2, &memory, sizeof *delayed.word) || !kernel_await(&delayed.delay, TIMEOUT_MS) ||
+        !kernel_await(&delayed.flag, FLAG_TIMEOUT_MS) ||
         !kernel_work(&delayed.kernel, delayed.us) || !measure_kernel() ||
         !DO(cuEventRecord, delayed.base, delayed.stream) || !DO(cuEventSynchronize, delayed.base))
         return false;
@@ -104,11 +107,24 @@ static bool time_once(void) {
     return true;
 }
 
-static bool timings(void) {
+static bool flag_once(void) {
+    uint64_t begun = now();
+    delayed.wanted += 2;
+    if (!kernel_await_launch(delayed.flag, delayed.delay_stream, delayed.word, delayed.wanted) || !launch(false) ||
+        !DO(cuStreamSynchronize, delayed.stream))
+        return false;
+    delayed.given_up += *delayed.word == delayed.wanted + 1;
+    *delayed.word = delayed.wanted;
+    if (!DO(cuStreamSynchronize, delayed.delay_stream)) return false;
+    if (delayed.times < MOST) delayed.times_us[delayed.times++] = (long)((now() - begun) / 1000);
+    return true;
+}
+
+static bool rounds_of(bool (*once)(void)) {
     while (now() < delayed.until) {
         uint64_t begun = now();
         for (int i = 0; i < TIMINGS; i++)
-            if (!time_once()) return false;
+            if (!once()) return false;
         if (begun >= delayed.from && delayed.rounds < MOST)
             delayed.rounds_us[delayed.rounds++] = (long)((now() - begun) / 1000);
     }
@@ -166,17 +182,18 @@ static void print_list(const char *name, const long *values, unsigned count) {
     printf("],");
 }
 
-static void print_result(bool is_timings) {
+static void print_result(bool has_rounds) {
     printf("{\"result\":%d,\"function\":\"%s\",", (int)failure.result, failure.function);
     print_list("rounds_us", delayed.rounds_us, delayed.rounds);
-    print_list(is_timings ? "times_us" : "ends_us", delayed.times_us, delayed.times);
+    print_list(has_rounds ? "times_us" : "ends_us", delayed.times_us, delayed.times);
     print_list("waits_us", delayed.waits_us, delayed.waits);
     printf("\"kernel_us\":%.1f,\"given_up\":%u}\n", (double)delayed.kernel_ms * 1e3, delayed.given_up);
     (void)fflush(stdout);
 }
 
 static bool run(const char *kind) {
-    if (strcmp(kind, "timings") == 0) return timings();
+    if (strcmp(kind, "timings") == 0) return rounds_of(time_once);
+    if (strcmp(kind, "flags") == 0) return rounds_of(flag_once);
     return feed(strcmp(kind, "unknown") == 0);
 }
 
@@ -187,6 +204,6 @@ int main(int argc, char **argv) {
     if (!kernels_await_begin(kernels_start() && prepare(), &delayed.from)) return 1;
     delayed.until = delayed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
     (void)run(argv[1]);
-    print_result(strcmp(argv[1], "timings") == 0);
+    print_result(strcmp(argv[1], "timings") == 0 || strcmp(argv[1], "flags") == 0);
     return failure.result != CUDA_SUCCESS;
 }

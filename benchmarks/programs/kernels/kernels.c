@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEXT_SIZE = 2048, NAME_SIZE = 64, LINE_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
+enum { TEXT_SIZE = 2048, NAME_SIZE = 64, LINE_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000, CLOCK_TRIES = 32, CLOCK_ARRIVES_NS = 100000, CLOCK_TIMEOUT_NS = 1000000000 };
 
 /* The simulated driver reads the duration from the end of the name. */
 static const char spin_text[] =
@@ -39,6 +39,25 @@ static const char collective_text[] =
     "AGAIN:\nld.volatile.u32 %%r3, [%%t1];\nsub.s32 %%r4, %%r3, %%r0;\nsetp.lt.s32 %%p0, %%r4, 0;\n@%%p0 bra AGAIN;\n"
     "add.u32 %%r2, %%r2, 1;\nsetp.lt.u32 %%p0, %%r2, %u;\n@%%p0 bra NEXT;\nmov.u64 %%t1, %%globaltimer;\nMOVES:\n"
     "mov.u64 %%t2, %%globaltimer;\nsub.u64 %%t3, %%t2, %%t1;\nsetp.lt.u64 %%p1, %%t3, %u000;\n@%%p1 bra MOVES;\nret;\n}\n";
+
+/* All threads work; the first one of each block stamps. A result that has one of 2^32 values counts as an end at the begin,
+ * which changes nothing: it only keeps the compiler from dropping the computation. */
+static const char stamped_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry stamped_%u(.param .u64 turns, .param .u64 begin, .param .u64 end)\n{\n.reg .u64 %%t<5>;\n"
+    ".reg .u32 %%r<2>;\n.reg .pred %%p<3>;\nld.param.u64 %%t0, [turns];\nld.param.u64 %%t1, [begin];\n"
+    "ld.param.u64 %%t2, [end];\nmov.u32 %%r0, %%tid.x;\nsetp.eq.u32 %%p0, %%r0, 0;\nmov.u64 %%t3, %%globaltimer;\n"
+    "@%%p0 red.global.min.u64 [%%t1], %%t3;\n"
+    "AGAIN:\nmad.lo.u32 %%r0, %%r0, 1664525, 1013904223;\nsub.u64 %%t0, %%t0, 1;\nsetp.ne.u64 %%p1, %%t0, 0;\n"
+    "@%%p1 bra AGAIN;\nsetp.eq.u32 %%p2, %%r0, 3735928559;\n@%%p2 red.global.max.u64 [%%t2], %%t3;\nbar.sync 0;\n"
+    "mov.u64 %%t4, %%globaltimer;\n@%%p0 red.global.max.u64 [%%t2], %%t4;\nret;\n}\n";
+
+/* Waits until the first word is `value` or more, and writes the card's clock behind it. */
+static const char clock_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry clock_1(.param .u64 words, .param .u32 value)\n{\n"
+    ".reg .u64 %t<2>;\n.reg .u32 %r<2>;\n.reg .pred %p;\nld.param.u64 %t0, [words];\nld.param.u32 %r0, [value];\n"
+    "AGAIN:\nld.volatile.u32 %r1, [%t0];\nsetp.lt.u32 %p, %r1, %r0;\n@%p bra AGAIN;\nmov.u64 %t1, %globaltimer;\n"
+    "st.volatile.u64 [%t0+8], %t1;\nmembar.sys;\nret;\n}\n";
 
 uint64_t now(void) {
     struct timespec time;
@@ -141,6 +160,56 @@ bool kernel_work(struct kernel *out, unsigned us) {
     if (!load(out, code, "work", us) || (known == NULL && !measure_loops(out, &per_ms))) return false;
     out->loops = (uint64_t)(per_ms * us / 1e3) + 1;
     return true;
+}
+
+bool kernel_stamped(struct kernel *out, unsigned us) {
+    char code[TEXT_SIZE];
+    struct kernel work;
+    (void)snprintf(code, sizeof code, stamped_text, us);
+    if (!kernel_work(&work, us) || !load(out, code, "stamped", us)) return false;
+    out->loops = work.loops;
+    return true;
+}
+
+bool kernel_stamped_launch(const struct kernel *kernel, CUstream stream, CUdeviceptr begin, CUdeviceptr end) {
+    uint64_t loops = kernel->loops;
+    void *parameters[] = {&loops, &begin, &end};
+    return DO(cuLaunchKernel, kernel->function, kernel->blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL);
+}
+
+/* The host's time from setting the first word to seeing the card's clock in the second one. */
+static bool ask_clock(CUfunction kernel, volatile uint64_t *words, uint32_t value, uint64_t *taken, int64_t *ahead) {
+    void *parameters[] = {&words, &value};
+    words[1] = 0;
+    if (!DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL)) return false;
+    uint64_t arrived = now() + CLOCK_ARRIVES_NS;
+    while (now() < arrived) continue;
+    uint64_t begun = now();
+    words[0] = value;
+    while (words[1] == 0 && now() - begun < CLOCK_TIMEOUT_NS) continue;
+    uint64_t seen = now();
+    *taken = seen - begun;
+    *ahead = (int64_t)words[1] - (int64_t)(begun + *taken / 2);
+    return words[1] != 0 && DO(cuCtxSynchronize);
+}
+
+bool kernels_clock_difference(int64_t *ns) {
+    CUmodule module;
+    CUfunction kernel;
+    void *memory = NULL;
+    uint64_t shortest = UINT64_MAX;
+    if (!DO(cuModuleLoadData, &module, clock_text) || !DO(cuModuleGetFunction, &kernel, module, "clock_1") ||
+        !DO(cuMemAllocHost_v2, &memory, 2 * sizeof(uint64_t)))
+        return false;
+    *(volatile uint64_t *)memory = 0;
+    for (uint32_t i = 1; i <= CLOCK_TRIES; i++) {
+        uint64_t taken = 0;
+        int64_t ahead = 0;
+        if (!ask_clock(kernel, memory, i, &taken, &ahead)) return false;
+        if (taken < shortest) *ns = ahead;
+        if (taken < shortest) shortest = taken;
+    }
+    return DO(cuMemFreeHost, memory);
 }
 
 bool kernel_launch(const struct kernel *kernel, CUstream stream, enum way way) {

@@ -42,6 +42,16 @@ bool kernel_await_launch(CUfunction kernel, CUstream stream, volatile uint32_t *
  * real card it has one thread. */
 bool kernel_collective(struct kernel *out, unsigned ranks, unsigned us);
 
+/* As kernel_work, and on a real card the kernel stamps its begin and its end with the card's clock. */
+bool kernel_stamped(struct kernel *out, unsigned us);
+
+/* Launches it. `begin` and `end` are 64 bits of the card's memory each, which must be all ones and 0. */
+bool kernel_stamped_launch(const struct kernel *kernel, CUstream stream, CUdeviceptr begin, CUdeviceptr end);
+
+/* By how many ns the card's clock is ahead of now(): by a kernel that tells it when the host has set a word. Needs a real
+ * card. The shortest of some round trips is off by less than half of it. */
+bool kernels_clock_difference(int64_t *ns);
+
 /* Which collective a kernel belongs to, and of which rank it is. */
 struct collective_round {
     uint64_t group; /* a number that the ranks of a job have in common: for the simulated driver */

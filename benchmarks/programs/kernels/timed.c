@@ -2,12 +2,13 @@
  *
  *   timed KIND US SECONDS
  *
- * KIND: steady = kernels one after another, a few in flight; pause = the same, but idle in the middle third of the
- * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly; rest = the
+ * KIND: steady = kernels one after another, a few in flight; spin = the same with kernels that spin by the card's clock;
+ * waited = the same as steady, but each kernel is waited for; pause = as steady, but idle in the middle third of the
+ * time; endless = one kernel that spins for US, which is waited for: meant to be killed; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly; rest = the
  * same with 8 ms of sleep after each wait; eager = 360 kernels with 11 us of host work for each, and a wait. Prints
  * {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints the
- * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady and pause,
- * when each kernel ended, and when the work stopped and came back; for the others, how long each pair or each
+ * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady, spin,
+ * waited and pause, when each kernel ended, and when the work stopped and came back; for the others, how long each pair or each
  * 360 kernels took. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 #include "kernels.h"
 
-enum { IN_FLIGHT = 8, MOST = 1 << 16, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
+enum { IN_FLIGHT = 8, LONG_US = 2000000, LONG_IN_FLIGHT = 2, MOST = 1 << 16, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
 
 static struct {
     struct kernel kernel;
@@ -26,6 +27,7 @@ static struct {
     uint64_t base_ns; /* the host's clock at `base` */
     uint64_t from, until;
     uint64_t stopped, back;
+    unsigned in_flight; /* of kernels of LONG_US or more only two: at the end, they are waited for */
     long times_us[MOST];
     unsigned count;
 } timed;
@@ -34,11 +36,12 @@ static void record(double us) {
     if (us >= 0 && timed.count < MOST) timed.times_us[timed.count++] = (long)us;
 }
 
-static bool prepare(unsigned us) {
+static bool prepare(unsigned us, bool spins) {
+    timed.in_flight = us < LONG_US ? IN_FLIGHT : LONG_IN_FLIGHT;
     if (!DO(cuStreamCreate, &timed.stream, CU_STREAM_NON_BLOCKING) || !DO(cuEventCreate, &timed.base, 0)) return false;
     for (int i = 0; i < IN_FLIGHT; i++)
         if (!DO(cuEventCreate, &timed.ring[i], 0)) return false;
-    if (!kernel_work(&timed.kernel, us) || !DO(cuEventRecord, timed.base, timed.stream) ||
+    if (!(spins ? kernel_spin : kernel_work)(&timed.kernel, us) || !DO(cuEventRecord, timed.base, timed.stream) ||
         !DO(cuEventSynchronize, timed.base))
         return false;
     timed.base_ns = now();
@@ -56,14 +59,20 @@ static bool collect(CUevent event) {
 }
 
 static bool feed_until(uint64_t until) {
-    unsigned number = 0;
+    unsigned number = 0, most = timed.in_flight;
     for (; now() < until; number++) {
-        CUevent event = timed.ring[number % IN_FLIGHT];
-        if (number >= IN_FLIGHT && !collect(event)) return false;
+        CUevent event = timed.ring[number % most];
+        if (number >= most && !collect(event)) return false;
         if (!launch() || !DO(cuEventRecord, event, timed.stream)) return false;
     }
-    for (unsigned i = number < IN_FLIGHT ? 0 : number - IN_FLIGHT; i < number; i++)
-        if (!collect(timed.ring[i % IN_FLIGHT])) return false;
+    for (unsigned i = number < most ? 0 : number - most; i < number; i++)
+        if (!collect(timed.ring[i % most])) return false;
+    return true;
+}
+
+static bool wait_for_each(void) {
+    while (now() < timed.until)
+        if (!launch() || !DO(cuEventRecord, timed.ring[0], timed.stream) || !collect(timed.ring[0])) return false;
     return true;
 }
 
@@ -137,7 +146,8 @@ static void print_result(void) {
 int main(int argc, char **argv) {
     if (argc < 4) return 2;
     (void)prctl(PR_SET_TIMERSLACK, 1UL);
-    bool is_ready = kernels_start() && prepare((unsigned)strtoul(argv[2], NULL, 10));
+    bool is_endless = strcmp(argv[1], "endless") == 0, spins = is_endless || strcmp(argv[1], "spin") == 0;
+    bool is_ready = kernels_start() && prepare((unsigned)strtoul(argv[2], NULL, 10), spins);
     if (!kernels_await_begin(is_ready, &timed.from)) return 1;
     timed.until = timed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
     if (strcmp(argv[1], "infer") == 0)
@@ -150,7 +160,11 @@ int main(int argc, char **argv) {
         (void)rest();
     else if (strcmp(argv[1], "pause") == 0)
         (void)feed_with_pause();
-    else if (strcmp(argv[1], "steady") == 0)
+    else if (strcmp(argv[1], "waited") == 0)
+        (void)wait_for_each();
+    else if (is_endless)
+        (void)(launch() && finish(now()));
+    else if (spins || strcmp(argv[1], "steady") == 0)
         (void)feed_until(timed.until);
     else
         return 2;

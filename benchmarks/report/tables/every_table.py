@@ -18,15 +18,19 @@ from benchmarks.report.tables.faults import (
 )
 from benchmarks.report.tables.limiter import (
     ARBITER,
+    COMPILING,
     COMPUTE,
     COSTS,
     CROWDS,
+    HANDOVER,
     HEADLINE,
     HEADLINE_COSTS,
     JOBS,
     LEAKS,
+    LONG,
     PROGRAMS,
     TORCH_STEP,
+    WAITING,
 )
 from benchmarks.report.tables.packing import (
     PACKING,
@@ -57,6 +61,10 @@ TABLES: Final = (
     TORCH_STEP,
     COMPUTE,
     PROGRAMS,
+    COMPILING,
+    WAITING,
+    LONG,
+    HANDOVER,
     CROWDS,
     JOBS,
     ARBITER,

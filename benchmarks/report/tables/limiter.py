@@ -1,11 +1,11 @@
 """The limiter: memory, calls, GPU time, programs beside each other, and the arbiter."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from benchmarks import arbiter, limiter_compute, limiter_races
-from benchmarks.applications import crowds, loads
-from benchmarks.compute import linked_jobs
+from benchmarks.applications import compiles, crowds, loads, long_loads
+from benchmarks.compute import handover, linked_jobs, waiting_kernels
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
@@ -172,12 +172,68 @@ PROGRAMS: Final = ReportTable(
     ),
 )
 
-_CROWD_COLUMNS: Final[dict[str, Cell]] = {
+_BESIDE_EACH_OTHER: Final[dict[str, Cell]] = {
     "native": native(2),
     "with vgpushare": median(2),
     "worst of a goal": worst_of_goal,
     "goal": goal,
 }
+
+
+def _figure_lines(part: str, name: str, figures: Iterable[str]) -> Iterator[Line]:
+    return (Line(f"{name}; {figure}", (slug(part, name, figure),)) for figure in figures)
+
+
+def _scenario_lines(scenarios: Iterable[Scenario]) -> tuple[Line, ...]:
+    return tuple(line for one in scenarios for line in _figure_lines(one.part, one.name, one.goals))
+
+
+def _delay_lines() -> Iterator[Line]:
+    """Yield the lines of kernels that wait for their host. Their goals are known only after a native measurement."""
+    asked = waiting_kernels.ASKED
+    for load in (waiting_kernels.TUNER, waiting_kernels.FLAGS):
+        for cores, policy in asked:
+            name = waiting_kernels.alone_name(load, cores, policy)
+            yield from _figure_lines(waiting_kernels.PART, name, (f"20 {load.kind} ms", "given up", "measured ms"))
+    for cores, policy in asked:
+        name = waiting_kernels.beside_name(cores, policy)
+        yield from _figure_lines(waiting_kernels.PART, name, ("20 timings ms", "given up", "neighbour %"))
+    for policy in ("fixed", "burst"):
+        yield from _figure_lines(waiting_kernels.PART, waiting_kernels.fixed_name(policy), ("neighbour %",))
+
+
+COMPILING: Final = ReportTable(
+    "compiling",
+    DETAILS,
+    "program, alone on the card",
+    _BESIDE_EACH_OTHER,
+    tuple(
+        line
+        for program in compiles.PROGRAMS
+        for line in _figure_lines(compiles.PART, program.name, compiles.figures(program))
+    ),
+)
+WAITING: Final = ReportTable(
+    "waiting",
+    DETAILS,
+    "kernels that wait for their host",
+    _BESIDE_EACH_OTHER,
+    (*_delay_lines(), *_scenario_lines(waiting_kernels.overdrafts())),
+)
+LONG: Final = ReportTable(
+    "long-kernels",
+    DETAILS,
+    "kernels on one card",
+    _BESIDE_EACH_OTHER,
+    _scenario_lines((*long_loads.long_kernels(), *long_loads.endless_kernels())),
+)
+HANDOVER: Final = ReportTable(
+    "handover",
+    DETAILS,
+    "between two programs",
+    {"native": native(1), "with vgpushare": median(1)},
+    _scenario_lines(handover.scenarios()),
+)
 
 
 def _crowd_lines() -> Iterator[Line]:
@@ -194,7 +250,7 @@ def _crowd_lines() -> Iterator[Line]:
             yield Line(f"{crowd.name}; all over alone, summed", (slug(part, crowd.name, "sum over alone"),))
 
 
-CROWDS: Final = ReportTable("crowds", DETAILS, "programs on one card", _CROWD_COLUMNS, tuple(_crowd_lines()))
+CROWDS: Final = ReportTable("crowds", DETAILS, "programs on one card", _BESIDE_EACH_OTHER, tuple(_crowd_lines()))
 
 _JOB_CARDS: Final = 2
 _JOB_SHARES: Final = (100, 80, 50, 20)
