@@ -97,13 +97,13 @@ e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts a
 gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu tests benchmarks/tests
 
-gpu-cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## `make cluster` with this machine's NVIDIA cards (root)
+gpu-cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## `make cluster` with this machine's NVIDIA cards (root); a Python with PyTorch: VGPU_GPU_PYTHON
 	$(BIN)/python -m cluster.gpu_machine
 
 gpu-e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite of a cluster with this machine's NVIDIA cards (root); a Python with PyTorch: VGPU_GPU_PYTHON
 	CI=true $(BIN)/python -m pytest -m gpu_cluster tests/gpu_cluster
 
-gpu-pack: $(VENV)/.dev $(SHIM) build/simgpu/.done ## What a GPU machine without network needs for these two, into build/gpu-pack
+gpu-pack: $(VENV)/.dev $(SHIM) build/simgpu/.done ## What a GPU machine without network needs for these two, into build/gpu-pack (root)
 	$(BIN)/python -m cluster.gpu_machine.pack
 
 docs: build/docs/.done ## The documents as a searchable site, into dist/site; fails at a link that leads nowhere

@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
-from cluster import bare
+import pynvml
+
+from cluster import bare, missing
 from cluster.cluster import GpuCluster
 from cluster.gpu_machine import image, node
 from cluster.programs.containerd import ContainerdMajor
@@ -15,6 +17,9 @@ class GpuMachineCluster(GpuCluster):
     """A cluster whose one node has all cards of this machine."""
 
     def __init__(self, runtime: ContainerdMajor = ContainerdMajor.PINNED) -> None:
+        """Raise missing.Missing before anything is started where the machine has no card or no Python with PyTorch."""
+        check_cards()
+        image.interpreter()
         super().__init__(count=1, runtime=runtime)
 
     def make_node(self, index: int, cards: int) -> node.GpuMachineNode:  # noqa: ARG002 - the machine has its own
@@ -27,5 +32,24 @@ class GpuMachineCluster(GpuCluster):
     def archives(self) -> list[Path]:
         """The cluster's own images, and one with this machine's Python."""
         provided = os.environ.get(IMAGES)
-        own = sorted(Path(provided).glob("*.tar")) if provided else super().archives()
+        own = provided_images(Path(provided)) if provided else super().archives()
         return [*own, image.build(self.work / "images-of-the-machine")]
+
+
+def check_cards() -> None:
+    """Raise missing.Missing where NVML finds no card."""
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError as error:
+        raise missing.Missing([f"an NVIDIA driver that works (NVML: {error})"]) from None
+    if not count:
+        raise missing.Missing(["an NVIDIA card: NVML finds none"])
+
+
+def provided_images(folder: Path) -> list[Path]:
+    """Return the archives that were built on another machine. Raises missing.Missing where there are none."""
+    if not (archives := sorted(folder.glob("*.tar"))):
+        raise missing.Missing([f"archives of images (*.tar) in {folder}, which {IMAGES} names"])
+    return archives

@@ -28,11 +28,14 @@ _PREFIXES: Final = (
 @functools.cache
 def interpreter() -> Path:
     """Return the interpreter that has PyTorch. Raises missing.Missing."""
-    candidates = [os.environ.get(INTERPRETER), shutil.which("python3"), "/usr/bin/python3"]
-    for candidate in filter(None, candidates):
-        if subprocess.run([candidate, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-            return Path(candidate)
-    raise missing.Missing([f"an interpreter with PyTorch (set {INTERPRETER})"])
+    named = os.environ.get(INTERPRETER)
+    candidates = [named] if named else ["python3", "/usr/bin/python3"]
+    for program in filter(None, map(shutil.which, candidates)):
+        if subprocess.run([program, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+            return Path(program)
+    if named:
+        raise missing.Missing([f"a Python with PyTorch: {named}, which {INTERPRETER} names, is not one"])
+    raise missing.Missing([f"a Python with PyTorch: python3 has none, and {INTERPRETER} names no other"])
 
 
 class _PythonPaths(NamedTuple):

@@ -7,6 +7,7 @@ The programs of Kubernetes, containerd, runc and etcd, the packages for PYTHON_V
 limiter. An item whose files are unchanged is not compressed again.
 """
 
+import argparse
 import hashlib
 import lzma
 import os
@@ -40,8 +41,18 @@ _DEBIAN: Final = ("runc", "etcd", "busybox")
 _THERE: Final = ("numpy",)  # every Python with PyTorch has it
 
 
-def main(folder: Path = FOLDER) -> None:
-    """Write the parts into `folder`."""
+def main() -> None:
+    """Pack into the folder that the command line names. Raises SystemExit."""
+    parser = argparse.ArgumentParser(prog="python -m cluster.gpu_machine.pack", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER, help="for the parts (default: build/gpu-pack)")
+    try:
+        pack(parser.parse_args().folder)
+    except missing.Missing as lacking:
+        parser.exit(1, f"{parser.prog}: cannot pack here: {'; '.join(lacking.things)}\n")
+
+
+def pack(folder: Path = FOLDER) -> None:
+    """Write the parts into `folder`; parts of an earlier time are replaced. Raises missing.Missing."""
     packed = folder / "items"
     packed.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -50,6 +61,8 @@ def main(folder: Path = FOLDER) -> None:
             archives = list(pool.map(lambda item: _archive(packed, *item), items.items()))
     for old in set(packed.iterdir()) - set(archives):
         old.unlink()
+    for earlier in folder.glob("part-*"):
+        shutil.rmtree(earlier)
     for number, part in enumerate(divided({path: path.stat().st_size for path in archives}), start=1):
         _link(part, folder / f"part-{number}")
     progress.say(f"packed into {folder}: {len(archives)} items, {sum(p.stat().st_size for p in archives) // _MIB} MiB")
@@ -81,7 +94,7 @@ def _items(scratch: Path) -> dict[str, dict[str, Path]]:
     items["programs"] = programs | {f"lib/{path.name}": path for path in _libraries()}
     items["images"] = {f"images/{path.name}": path for path in images.build(scratch / "images", DRIVER / "gpuprobe")}
     items["limiter"] = {f"repository/limiter/{path.name}": path for path in _limiter()}
-    items["packages"] = {f"wheels/{path.name}": path for path in _wheels(scratch / "wheels")}
+    items[f"packages-{PYTHON_VERSION}"] = {f"wheels/{path.name}": path for path in _wheels(scratch / "wheels")}
     return items
 
 
@@ -149,11 +162,10 @@ def _archive(folder: Path, name: str, files: Mapping[str, Path]) -> Path:
 
 
 def _link(files: Iterable[Path], part: Path) -> None:
-    shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     for file in files:
         (part / file.name).hardlink_to(file)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:2]))
+    main()

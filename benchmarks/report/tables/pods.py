@@ -26,7 +26,7 @@ _IN_PODS: Final = (
     ("burst 70 beside best-effort: % of one alone", ["burst and best-effort burst", "burst and best-effort rest"]),
     ("GPU seconds in the metrics over the kernels' own, two minutes of fixed 30", ["accounted"]),
     (
-        "metrics of memory against NVML; an idle pod gives its card back; the figure above",
+        "metrics of memory against NVML; an idle pod gives its card back; the two minutes above",
         ["two minutes are accounted and an idle pod gives its card back"],
     ),
     ("`vgpu set` changes the limit of a running program", ["a limit changes while a program runs"]),
