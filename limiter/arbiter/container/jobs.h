@@ -1,5 +1,5 @@
-/* Jobs: the linked cards of a container, which have their turns at the same moment. Finds out which there are, shows
- * them to job/co_schedule.h, and does on their cards what it decides. */
+/* All jobs: the linked cards of containers, which have their turns at the same moment. Finds out which there are
+ * (job_cards.h), shows them to job/co_schedule.h, and lets do on their cards what it decides (job_turns.h). */
 #ifndef VGPU_ARBITER_CONTAINER_JOBS_H
 #define VGPU_ARBITER_CONTAINER_JOBS_H
 

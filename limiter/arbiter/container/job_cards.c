@@ -1,0 +1,64 @@
+#include "arbiter/container/job_cards.h"
+
+#include "arbiter/container/card_board.h"
+#include "arbiter/schedule/job_turn.h"
+#include "common/region_layout.h"
+
+enum { CARD_BITS = 64 };
+
+struct schedule *job_cards_schedule(const struct job *job, unsigned card) { return job->cards[card]->board->schedule; }
+
+int job_cards_tenant(const struct job *job, unsigned card) { return job->cards[card]->tenant; }
+
+void job_cards_touch(const struct job *job) {
+    for (unsigned i = 0; i < job->count; i++) card_board_touch(job->cards[i]->board);
+}
+
+void job_cards_part(struct job *job) {
+    for (unsigned i = 0; i < job->count; i++) job_turn_part(job_cards_schedule(job, i), job_cards_tenant(job, i));
+    job_cards_touch(job);
+    job->count = 0;
+    job->card_bits = 0;
+    job->state = CO_IDLE;
+}
+
+static uint64_t bit_of(const struct tenancy *card) {
+    unsigned number = card_board_number(card->board);
+    return number < CARD_BITS ? UINT64_C(1) << number : 0;
+}
+
+static bool has_row(const struct job *job, struct tenancy *card) {
+    return card->region_row < REGION_CARDS && (job->rows >> card->region_row & 1) != 0;
+}
+
+static unsigned find_cards(const struct job *job, struct tenancy *found[LIMITS_CARDS], uint64_t now) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
+        struct tenancy *card = &job->container->tenancies[i];
+        bool is_own = card->board && !card->is_member && has_row(job, card) && bit_of(card);
+        if (is_own && job_turn_is_possible(card->board->schedule, card->tenant, now)) found[count++] = card;
+    }
+    return count > 1 ? count : 0;
+}
+
+static bool has_cards(const struct job *job, struct tenancy *const *cards, unsigned count) {
+    bool is_same = job->count == count;
+    for (unsigned i = 0; is_same && i < count; i++) is_same = job->cards[i] == cards[i];
+    return is_same;
+}
+
+static void join(struct job *job, struct tenancy *card, uint64_t now) {
+    job->cards[job->count++] = card;
+    job->card_bits |= bit_of(card);
+    job_turn_join(card->board->schedule, card->tenant, job->number, now);
+}
+
+bool job_cards_update(struct job *job, uint64_t now) {
+    struct tenancy *found[LIMITS_CARDS];
+    unsigned count = find_cards(job, found, now);
+    if (has_cards(job, found, count)) return false;
+    job_cards_part(job);
+    for (unsigned i = 0; i < count; i++) join(job, found[i], now);
+    job_cards_touch(job);
+    return true;
+}

@@ -1,0 +1,126 @@
+#include "arbiter/container/job_turns.h"
+
+#include "arbiter/schedule/job_turn.h"
+#include "arbiter/tenant/tenant.h"
+#include "common/arithmetic.h"
+
+/* A job that is asked back has no turn any more after this time on cards that no other tenant waits for. */
+#define ANSWER_MAX (40 * NS_PER_MS)
+
+/* Turns of a job are this many times as long as the time from its call to its beginning on the last card, which depends
+ * on the machine's load; and no longer than BUDGET_MAX for that reason. */
+enum { HANDOVERS_IN_TURN = 6, AVERAGE_OVER = 8 };
+#define BUDGET_MAX    (16 * NS_PER_MS)
+#define HANDOVER_STEP (NS_PER_MS / 10)
+
+static void merge(struct co_view *all, const struct job_turn_view *card) {
+    if (card->waits_since && (!all->wants_since || card->waits_since < all->wants_since))
+        all->wants_since = card->waits_since;
+    if (card->class > all->class) all->class = card->class;
+    all->priority = card->priority;
+    all->is_first &= card->is_first;
+    all->is_due &= card->is_due;
+    all->is_behind_job |= card->is_behind_job;
+    all->is_free &= card->is_free;
+    all->holds |= card->holds;
+    all->is_wanted_back |= card->is_wanted_back;
+}
+
+/* A thread that launches on one card after the other asks for the first one only, so all are wanted with it. */
+static void want_all(const struct job *job, uint64_t now) {
+    for (unsigned i = 0; i < job->count; i++) job_turn_want(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+}
+
+/* A card that waits when the job's time is over gets its next turn with the others. */
+struct co_view job_turns_look(struct job *job, uint64_t now) {
+    struct co_view all = {.cards = job->card_bits, .is_first = true, .is_due = true, .is_free = true};
+    bool are_all_idle = true, is_contested = false, is_any_late = false;
+    for (unsigned i = 0; i < job->count; i++) {
+        struct job_turn_view card = job_turn_look(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+        merge(&all, &card);
+        are_all_idle &= card.is_idle;
+        is_contested |= card.is_contested;
+        is_any_late |= !card.holds && card.waits_since && now >= job->ends_by;
+    }
+    all.is_wanted_back |= all.holds && is_contested && (are_all_idle || is_any_late);
+    job->is_contested = is_contested;
+    return all;
+}
+
+static uint64_t budget_of(const struct job *job, bool is_floor, uint64_t now) {
+    uint64_t budget = min_u64(HANDOVERS_IN_TURN * job->handover_ns, BUDGET_MAX);
+    for (unsigned i = 0; i < job->count; i++)
+        budget = max_u64(budget, job_turn_budget(job_cards_schedule(job, i), now));
+    return is_floor ? TENANT_FLOOR_BUDGET : budget;
+}
+
+/* One that a busy machine makes ten times as long counts as twice the average. */
+static void note_handover(struct job *job, uint64_t now) {
+    uint64_t last = min_u64(now - job->called_at, 2 * job->handover_ns + HANDOVER_STEP);
+    job->handover_ns = (job->handover_ns * (AVERAGE_OVER - 1) + last) / AVERAGE_OVER;
+}
+
+static void begin(struct job *job, const struct co_view *view, uint64_t now) {
+    bool is_floor = co_schedule_is_starved(view, now);
+    note_handover(job, now);
+    uint64_t budget = budget_of(job, is_floor, now);
+    if (++job->number == 0) job->number = 1;
+    job->budget = budget;
+    job->ends_by = now + budget;
+    for (unsigned i = 0; i < job->count; i++)
+        job_turn_begin(job_cards_schedule(job, i), job_cards_tenant(job, i), job->number, budget, is_floor, now);
+}
+
+/* Gives a turn to each card whose client had given its turn back and wants one again before the job's turn is over.
+ * Where no other tenant waits, the job's turn goes on. */
+static bool rejoin(const struct job *job, uint64_t now) {
+    bool is_any = false;
+    uint64_t left = now < job->ends_by ? job->ends_by - now : 0;
+    if (!job->is_contested) left = job->budget;
+    for (unsigned i = 0; i < job->count && left; i++) {
+        struct schedule *schedule = job_cards_schedule(job, i);
+        is_any |= job_turn_rejoin(schedule, job_cards_tenant(job, i), job->number, left, now);
+    }
+    return is_any;
+}
+
+static void call(struct job *job, uint64_t now) {
+    job->called_at = now;
+    for (unsigned i = 0; i < job->count; i++) job_turn_call(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+}
+
+static void withdraw(const struct job *job) {
+    for (unsigned i = 0; i < job->count; i++) job_turn_withdraw(job_cards_schedule(job, i), job_cards_tenant(job, i));
+}
+
+static void ask_back(struct job *job, uint64_t now) {
+    job->asked_back_at = now;
+    withdraw(job);
+    for (unsigned i = 0; i < job->count; i++)
+        job_turn_ask_back(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+}
+
+void job_turns_carry_out(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
+    job->state = state;
+    if (state == CO_CALLED) call(job, now);
+    if (state == CO_RUNS) begin(job, view, now);
+    if (state == CO_ENDS) ask_back(job, now);
+    if (state == CO_IDLE) withdraw(job);
+    job_cards_touch(job);
+}
+
+static bool take_back(const struct job *job, uint64_t now) {
+    for (unsigned i = 0; i < job->count; i++)
+        job_turn_take_back(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+    job_cards_touch(job);
+    return true;
+}
+
+bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
+    bool waits = state == CO_IDLE || state == CO_CALLED;
+    if (waits && view->wants_since) want_all(job, now);
+    if (state == CO_ENDS && now >= job->asked_back_at + ANSWER_MAX) return take_back(job, now);
+    if (state != CO_RUNS || !rejoin(job, now)) return false;
+    job_cards_touch(job);
+    return true;
+}
