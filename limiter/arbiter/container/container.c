@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "arbiter/connection/listening_socket.h"
+#include "common/arbitration.h"
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/region_layout.h"
@@ -80,6 +82,23 @@ uint64_t container_synchronize_ns(const struct container *container, unsigned ro
     struct region_activity activity;
     off_t offset = (off_t)(offsetof(struct region, activity) + row * sizeof activity);
     return read_at(container->region_fd, &activity, sizeof activity, offset) ? activity.synchronize_ns : 0;
+}
+
+static bool is_work_late(const struct region_card *row, uint64_t now) {
+    uint64_t ended_at = row->busy_until - min_u64(row->busy_until, ARBITRATION_BUSY_GRACE_NS);
+    return row->holder != 0 && now > saturating_add(ended_at, REGION_LINKED_LATE_AFTER_NS);
+}
+
+struct container_window container_window(const struct container *container, unsigned row, uint64_t now) {
+    struct region_activity activity;
+    struct region_card card;
+    off_t offset = (off_t)(offsetof(struct region, activity) + row * sizeof activity);
+    bool is_read = read_at(container->region_fd, &activity, sizeof activity, offset) && read_row(container, row, &card);
+    if (!is_read) return (struct container_window){0};
+    bool is_awaited = (activity.window_state & REGION_WINDOW_AWAITED) != 0;
+    return (struct container_window){.number = activity.window,
+                                     .batches = activity.window_state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED),
+                                     .is_late = is_awaited && is_work_late(&card, now)};
 }
 
 static struct container_use use_of(const struct region_card *row) {

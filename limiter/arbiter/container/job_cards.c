@@ -19,6 +19,7 @@ void job_cards_part(struct job *job) {
     job_cards_touch(job);
     job->count = 0;
     job->card_bits = 0;
+    job->spans = false;
     job->state = CO_IDLE;
 }
 
@@ -27,17 +28,39 @@ static uint64_t bit_of(const struct tenancy *card) {
     return number < CARD_BITS ? UINT64_C(1) << number : 0;
 }
 
-static bool has_row(const struct job *job, struct tenancy *card) {
-    return card->region_row < REGION_CARDS && (job->rows >> card->region_row & 1) != 0;
+static bool has_row(uint32_t rows, const struct tenancy *card) {
+    return rows == JOB_ANY_ROW || (card->region_row < REGION_CARDS && (rows >> card->region_row & 1) != 0);
+}
+
+/* A member's card that is one of the job's. */
+static bool is_own(const struct job_member *member, const struct tenancy *card) {
+    return card->board && !card->is_member && has_row(member->rows, card) && bit_of(card);
+}
+
+/* How many of the job's containers use the card. */
+static unsigned users_of(const struct job *job, const struct card_board *board) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < job->members_count; i++)
+        for (unsigned j = 0; j < LIMITS_CARDS; j++) {
+            const struct tenancy *card = &job->members[i].container->tenancies[j];
+            count += card->board == board && is_own(&job->members[i], card);
+        }
+    return count;
+}
+
+static bool is_possible(const struct job *job, const struct job_member *member, const struct tenancy *card,
+                        uint64_t now) {
+    return is_own(member, card) && job_turn_is_possible(card->board->schedule, card->tenant, now) &&
+           (job->members_count == 1 || users_of(job, card->board) == 1);
 }
 
 static unsigned find_cards(const struct job *job, struct tenancy *found[LIMITS_CARDS], uint64_t now) {
     unsigned count = 0;
-    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
-        struct tenancy *card = &job->container->tenancies[i];
-        bool is_own = card->board && !card->is_member && has_row(job, card) && bit_of(card);
-        if (is_own && job_turn_is_possible(card->board->schedule, card->tenant, now)) found[count++] = card;
-    }
+    for (unsigned i = 0; i < job->members_count; i++)
+        for (unsigned j = 0; j < LIMITS_CARDS && count < LIMITS_CARDS; j++) {
+            struct tenancy *card = &job->members[i].container->tenancies[j];
+            if (is_possible(job, &job->members[i], card, now)) found[count++] = card;
+        }
     return count > 1 ? count : 0;
 }
 
@@ -50,7 +73,14 @@ static bool has_cards(const struct job *job, struct tenancy *const *cards, unsig
 static void join(struct job *job, struct tenancy *card, uint64_t now) {
     job->cards[job->count++] = card;
     job->card_bits |= bit_of(card);
+    job->spans |= card->container != job->cards[0]->container;
     job_turn_join(card->board->schedule, card->tenant, job->number, now);
+}
+
+void job_cards_tell_of_others(const struct job *job) {
+    struct job_news news = {.spans = job->spans};
+    for (unsigned i = 0; i < job->count; i++)
+        job_turn_tell(job_cards_schedule(job, i), job_cards_tenant(job, i), &news);
 }
 
 bool job_cards_update(struct job *job, uint64_t now) {
@@ -59,6 +89,7 @@ bool job_cards_update(struct job *job, uint64_t now) {
     if (has_cards(job, found, count)) return false;
     job_cards_part(job);
     for (unsigned i = 0; i < count; i++) join(job, found[i], now);
+    job_cards_tell_of_others(job);
     job_cards_touch(job);
     return true;
 }

@@ -1,5 +1,6 @@
-/* A job: the linked cards of a container, which have their turns at the same moment (job/co_schedule.h), as the arbiter
- * knows it; and which of the container's cards these are. What is done on them: job_turns.h. */
+/* A job: the linked cards of a container, or of the containers of one job by their limits files, which have their turns
+ * at the same moment (job/co_schedule.h), as the arbiter knows it; and which cards these are. What is done on them:
+ * job_turns.h. */
 #ifndef VGPU_ARBITER_CONTAINER_JOB_CARDS_H
 #define VGPU_ARBITER_CONTAINER_JOB_CARDS_H
 
@@ -8,8 +9,23 @@
 
 struct schedule;
 
-struct job {
+/* More containers of a job on one node have their turns apart. */
+enum { JOB_MEMBERS = LIMITS_CARDS };
+
+struct job_member {
     struct container *container;
+    uint32_t
+        rows; /* of its region, one bit for each card of the job; JOB_ANY_ROW: its only card, whatever its row is */
+};
+
+#define JOB_ANY_ROW UINT32_MAX
+
+struct job {
+    struct job_member members[JOB_MEMBERS];
+    unsigned members_count;
+    bool is_named;                       /* it is that of containers whose limits name it; else linked cards of one */
+    uint8_t id[JOB_ID_SIZE];             /* its name */
+    bool spans;                          /* `cards` are of several containers */
     struct tenancy *cards[LIMITS_CARDS]; /* on which it has its turns at the same moment */
     uint64_t card_bits;                  /* these cards, one bit for each board */
     uint64_t budget, ends_by;            /* of its last turn; when that was used */
@@ -17,18 +33,21 @@ struct job {
     uint64_t asked_back_at;              /* it was asked back last */
     uint64_t handover_ns;                /* the average time from the call to the turn */
     unsigned count;                      /* of `cards`; 0 = it has its turns apart */
-    uint32_t rows;                       /* of the container's region, one bit for each linked card */
     uint32_t number;                     /* of its last turn; never 0 */
     enum co_state state;                 /* what was carried out of its plan */
     bool is_contested;                   /* another tenant waits for one of its cards */
 };
 
 /* Finds out which cards the job has turns on now: those that it shares with others; with one such card, it has its
- * turns apart. Whether that has changed: then the job is IDLE, without a turn of its. */
+ * turns apart, and so it has on a card that two of its containers use. Whether that has changed: then the job is IDLE,
+ * without a turn of its. */
 bool job_cards_update(struct job *job, uint64_t now);
 
 /* The job's cards have turns by themselves again. */
 void job_cards_part(struct job *job);
+
+/* Begins anew what the job's cards are told of its cards in other containers. */
+void job_cards_tell_of_others(const struct job *job);
 
 /* After an event: the schedules of the job's cards run in the next card_boards_run. */
 void job_cards_touch(const struct job *job);

@@ -13,11 +13,14 @@ enum { HANDOVERS_IN_TURN = 6, AVERAGE_OVER = 8 };
 #define BUDGET_MAX    (16 * NS_PER_MS)
 #define HANDOVER_STEP (NS_PER_MS / 10)
 
+/* How often the cards of a job in several containers are told of each other while they end. */
+#define PROGRESS_INTERVAL (NS_PER_MS / 5)
+
 static void merge(struct co_view *all, const struct job_turn_view *card) {
     if (card->waits_since && (!all->wants_since || card->waits_since < all->wants_since))
         all->wants_since = card->waits_since;
     if (card->class > all->class) all->class = card->class;
-    all->priority = card->priority;
+    if (card->priority < all->priority) all->priority = card->priority;
     all->is_first &= card->is_first;
     all->is_due &= card->is_due;
     all->is_behind_job |= card->is_behind_job;
@@ -33,7 +36,8 @@ static void want_all(const struct job *job, uint64_t now) {
 
 /* A card that waits when the job's time is over gets its next turn with the others. */
 struct co_view job_turns_look(struct job *job, uint64_t now) {
-    struct co_view all = {.cards = job->card_bits, .is_first = true, .is_due = true, .is_free = true};
+    struct co_view all = {
+        .cards = job->card_bits, .priority = UINT32_MAX, .is_first = true, .is_due = true, .is_free = true};
     bool are_all_idle = true, is_contested = false, is_any_late = false;
     for (unsigned i = 0; i < job->count; i++) {
         struct job_turn_view card = job_turn_look(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
@@ -67,6 +71,7 @@ static void begin(struct job *job, const struct co_view *view, uint64_t now) {
     if (++job->number == 0) job->number = 1;
     job->budget = budget;
     job->ends_by = now + budget;
+    job_cards_tell_of_others(job);
     for (unsigned i = 0; i < job->count; i++)
         job_turn_begin(job_cards_schedule(job, i), job_cards_tenant(job, i), job->number, budget, is_floor, now);
 }
@@ -93,8 +98,33 @@ static void withdraw(const struct job *job) {
     for (unsigned i = 0; i < job->count; i++) job_turn_withdraw(job_cards_schedule(job, i), job_cards_tenant(job, i));
 }
 
+static struct job_news news_for(const struct job *job, const struct tenancy *card, uint64_t now) {
+    struct job_news news = {.spans = job->spans};
+    for (unsigned i = 0; i < job->count; i++) {
+        const struct tenancy *other = job->cards[i];
+        if (other->container == card->container) continue;
+        struct container_window window = container_window(other->container, other->region_row, now);
+        if (window.number == job->number && window.batches > news.batches) news.batches = window.batches;
+        news.is_awaited |= window.is_late;
+    }
+    return news;
+}
+
+/* How far the job's turn is on cards in other containers: all end their launches at the same point of the program.
+ * Those of one container see each other in its region. */
+static bool tell_progress(const struct job *job, uint64_t now) {
+    bool is_news = false;
+    for (unsigned i = 0; i < job->count && job->spans; i++) {
+        struct job_news news = news_for(job, job->cards[i], now);
+        is_news |= job_turn_tell(job_cards_schedule(job, i), job_cards_tenant(job, i), &news);
+    }
+    if (is_news) job_cards_touch(job);
+    return is_news;
+}
+
 static void ask_back(struct job *job, uint64_t now) {
     job->asked_back_at = now;
+    tell_progress(job, now);
     withdraw(job);
     for (unsigned i = 0; i < job->count; i++)
         job_turn_ask_back(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
@@ -117,10 +147,15 @@ static bool take_back(const struct job *job, uint64_t now) {
 }
 
 bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
-    bool waits = state == CO_IDLE || state == CO_CALLED;
+    bool waits = state == CO_IDLE || state == CO_CALLED, has_news = state == CO_ENDS && tell_progress(job, now);
     if (waits && view->wants_since) want_all(job, now);
     if (state == CO_ENDS && now >= job->asked_back_at + ANSWER_MAX) return take_back(job, now);
+    if (has_news) return true;
     if (state != CO_RUNS || !rejoin(job, now)) return false;
     job_cards_touch(job);
     return true;
+}
+
+uint64_t job_turns_look_at(const struct job *job, uint64_t now) {
+    return job->spans && job->state == CO_ENDS ? now + PROGRESS_INTERVAL : UINT64_MAX;
 }

@@ -16,4 +16,7 @@ bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_vie
 /* The job comes to another state; `view`: of the job, before. */
 void job_turns_carry_out(struct job *job, enum co_state state, const struct co_view *view, uint64_t now);
 
+/* When the cards' progress is to be looked at again; UINT64_MAX: after the next event. */
+uint64_t job_turns_look_at(const struct job *job, uint64_t now);
+
 #endif

@@ -32,6 +32,19 @@ static void publish_number(struct schedule *schedule, int tenant, uint32_t numbe
     clients_mark_changed(schedule, client);
 }
 
+bool job_turn_tell(struct schedule *schedule, int tenant, const struct job_news *news) {
+    int32_t client = only_client(schedule, tenant);
+    if (client == SCHEDULE_NONE) return false;
+    struct arbitration_page *page = &schedule->clients[client].page;
+    bool is_known =
+        page->job_spans == news->spans && page->job_batches == news->batches && page->job_awaited == news->is_awaited;
+    page->job_spans = news->spans;
+    page->job_batches = news->batches;
+    page->job_awaited = news->is_awaited;
+    if (!is_known) clients_mark_changed(schedule, client);
+    return !is_known;
+}
+
 static bool has_turn(const struct schedule *schedule, int tenant) {
     return schedule->turn.number && schedule->turn.tenant == tenant;
 }
@@ -52,6 +65,7 @@ void job_turn_part(struct schedule *schedule, int tenant) {
     if (schedule->called_tenant == tenant) schedule->called_tenant = SCHEDULE_NONE;
     if (schedule->turn.number && schedule->turn.tenant == tenant) schedule->turn.is_of_job = false;
     publish_number(schedule, tenant, 0);
+    job_turn_tell(schedule, tenant, &(struct job_news){0});
 }
 
 static bool is_due(struct schedule *schedule, int tenant, uint64_t now) {

@@ -18,6 +18,16 @@ bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t 
 void job_turn_join(struct schedule *schedule, int tenant, uint32_t number, uint64_t now);
 void job_turn_part(struct schedule *schedule, int tenant);
 
+/* What a card of a job is told of the job's cards in other containers. */
+struct job_news {
+    bool spans;       /* there are such cards */
+    uint32_t batches; /* the most that one of them has had in the job's turn */
+    bool is_awaited;  /* work of one of them is late, and a thread waits for it */
+};
+
+/* Publishes the news to the tenant's client. Whether it had other ones. */
+bool job_turn_tell(struct schedule *schedule, int tenant, const struct job_news *news);
+
 /* What the card says of the tenant's next turn, and of the one that it has. */
 struct job_turn_view {
     uint64_t waits_since; /* 0: it does not wait */

@@ -24,7 +24,7 @@
  * time, without a turn: the turn that it would have been part of has not ended. */
 static bool goes_for_others(void *argument) {
     struct turn_request *request = argument;
-    request->has_one_launch = linked_window_seize(request, false, true);
+    request->has_one_launch = linked_window_seize(request, linked_window_is_awaited_elsewhere(request), true);
     return request->has_one_launch;
 }
 

@@ -36,7 +36,8 @@ uint64_t container_turn_take(struct turn_request *request, enum contention conte
     if (may_be_linked) view = linked_turn_look(request->card);
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (region) resolve_row(request);
-    bool is_linked = region && request->card && view.cards != 0;
+    bool spans = is_of_job && arbiter_turn_job_spans(&request->link);
+    bool is_linked = region && request->card && (view.cards != 0 || spans);
     linked_window_note_linked(request, is_linked);
     if (!region || !request->card) return 0;
     uint64_t now = clock_now();

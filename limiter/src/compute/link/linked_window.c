@@ -28,6 +28,11 @@ uint64_t linked_window_take(struct turn_request *request, struct linked_view *vi
     return wait;
 }
 
+bool linked_window_is_awaited_elsewhere(const struct turn_request *request) {
+    const struct arbiter_link *link = &request->link;
+    return arbiter_turn_is_job_awaited(link) || arbiter_turn_job_batches(link) > request->batches;
+}
+
 bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_late) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     uint64_t now = clock_now();
@@ -61,6 +66,7 @@ bool linked_window_is_in_batch(const struct turn_request *request, uint64_t now)
 
 enum linked_verdict linked_window_judge_last(const struct turn_request *request, uint64_t used, uint64_t now) {
     struct linked_use use = use_of(request, used);
+    use.batches_elsewhere = arbiter_turn_job_batches(&request->link);
     return linked_turn_judge_last(request->card, use, linked_window_is_in_batch(request, now), now);
 }
 
