@@ -180,3 +180,73 @@ def test_the_lowest_share_of_a_jobs_containers_counts_for_all(node: Node) -> Non
     until(are_equal)
     node.containers[0].limit(high)  # without the job
     until(lambda: members[0].clients[0].fallback_percent > 50)
+
+
+TOKENS, REFILLED_AT = 128, 136  # of a card's row
+
+
+def fixed_gang(node: Node, cores: int = 50) -> Job:
+    """A container with a fixed share on each of two cards, which nobody else uses."""
+    members = [add(node, (card,), 0, share_of(card, cores, "fixed"), JOB) for card in (0, 1)]
+    job = Job(members[0].container, (0, 1), [member.clients[0] for member in members])
+    become_jobs(job)
+    return job
+
+
+def owe(container: Container, card: int, ms: int) -> None:
+    """The container's region says that it owes so much GPU time of the card."""
+    row = CARD_ROW + card * CARD_SIZE
+    write(container, row + REFILLED_AT, time.monotonic_ns().to_bytes(8, "little"))
+    write(container, row + TOKENS, (-ms * 1_000_000).to_bytes(8, "little", signed=True))
+
+
+def test_a_job_with_fixed_shares_takes_turns_although_it_is_alone(node: Node) -> None:
+    """No container knows by itself when the others close."""
+    job = fixed_gang(node)
+    assert [client.contended for client in job.clients] == [1, 1]
+    job.clients[0].want()
+    until(lambda: all(job.turns))
+    until(lambda: all(job.is_asked_back), 0.5)
+
+
+def test_a_job_that_owes_on_one_card_waits_on_all_until_that_is_repaid(node: Node) -> None:
+    job = fixed_gang(node)
+    owe(node.containers[1], 1, 200)  # 0.4 s at 50 %
+    begun = time.monotonic()
+    job.want()
+    time.sleep(0.2)
+    assert job.turns == [False, False]
+    until(lambda: all(job.turns))
+    assert 0.35 < time.monotonic() - begun < 1
+
+
+def test_a_job_that_owes_lets_others_have_the_card_that_it_waits_for(node: Node) -> None:
+    job, other = fixed_gang(node), add(node, (0,), 0, share_of(0, 40, "fixed"))
+    owe(node.containers[1], 1, 1000)
+    job.want()
+    other.want()
+    until(lambda: all(other.turns), 1)
+    assert job.turns == [False, False]
+
+
+def test_a_rank_that_does_not_work_keeps_no_turn_of_a_job_that_is_alone(node: Node) -> None:
+    job = fixed_gang(node)
+    job.clients[0].want()
+    until(lambda: all(job.turns))
+    until(lambda: all(job.is_asked_back), 0.5)
+    row = CARD_ROW + 1 * CARD_SIZE + BUSY_UNTIL
+    write(node.containers[1], row, (time.monotonic_ns() - 1_000_000).to_bytes(8, "little"))
+    until(lambda: job.clients[1].turn == 0, 0.03)
+
+
+def test_a_job_without_fixed_shares_that_is_alone_needs_no_turns(node: Node) -> None:
+    job = gang(node, 0, 1)
+    job.want()
+    time.sleep(1.2)
+    assert [client.contended for client in job.clients] == [0, 0]
+
+
+def test_who_is_left_of_a_job_with_fixed_shares_needs_no_turns(node: Node) -> None:
+    job = fixed_gang(node)
+    node.containers[0].folder.rename(node.allocations / ".gone")
+    until(lambda: job.clients[1].contended == 0)

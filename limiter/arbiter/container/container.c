@@ -16,6 +16,8 @@
  * enough that several containers which send as much as they can do not overload the arbiter. */
 enum { MESSAGES_PER_SECOND = 10000 };
 
+#define DEBT_MAX (60000 * NS_PER_MS)
+
 static ino_t inode_of(int parent_fd, const char *name) {
     struct stat status;
     return fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
@@ -99,6 +101,22 @@ struct container_window container_window(const struct container *container, unsi
     return (struct container_window){.number = activity.window,
                                      .batches = activity.window_state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED),
                                      .is_late = is_awaited && is_work_late(&card, now)};
+}
+
+static unsigned fixed_share(const struct container *container, const uint8_t uuid[UUID_SIZE]) {
+    uint32_t cores = limits_for_card(&container->limits, uuid).cores;
+    bool is_fixed = container->limits.compute_policy == POLICY_FIXED && cores > 0 && cores < FULL_CORES;
+    return is_fixed ? cores : 0;
+}
+
+/* As the container's token bucket counts it (src/region/token_bucket.c). */
+uint64_t container_debt(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned row, uint64_t now) {
+    struct region_card card;
+    unsigned share = fixed_share(container, uuid);
+    if (!share || !read_row(container, row, &card) || card.tokens >= 0) return 0;
+    uint64_t debt = card.tokens < -(int64_t)DEBT_MAX ? DEBT_MAX : (uint64_t)-card.tokens;
+    uint64_t repaid_at = saturating_add(min_u64(card.refilled_at, now), debt * FULL_CORES / share + 1);
+    return min_u64(saturating_sub(repaid_at, now), DEBT_MAX);
 }
 
 static struct container_use use_of(const struct region_card *row) {

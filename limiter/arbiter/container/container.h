@@ -85,6 +85,10 @@ struct container_window {
 
 struct container_window container_window(const struct container *container, unsigned row, uint64_t now);
 
+/* The ns until the container has repaid what it has used beyond its fixed share of the card, a minute at most; 0 too if
+ * it has no such share. `row`: of the card. Not trusted. */
+uint64_t container_debt(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned row, uint64_t now);
+
 /* Sets of linked cards that a container can have. */
 enum { CONTAINER_LINKED_SETS = LIMITS_CARDS / 2 };
 

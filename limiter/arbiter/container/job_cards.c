@@ -64,6 +64,39 @@ static unsigned find_cards(const struct job *job, struct tenancy *found[LIMITS_C
     return count > 1 ? count : 0;
 }
 
+static bool can_be_paced(const struct job *job, const struct job_member *member, const struct tenancy *card) {
+    return is_own(member, card) && job_turn_is_pace_possible(card->board->schedule, card->tenant) &&
+           users_of(job, card->board) == 1;
+}
+
+static bool has_card_to_pace(const struct job *job, const struct job_member *member) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (can_be_paced(job, member, &member->container->tenancies[i])) return true;
+    return false;
+}
+
+static void pace(const struct tenancy *card, bool is_paced) {
+    if (job_turn_pace(card->board->schedule, card->tenant, is_paced)) card_board_touch(card->board);
+}
+
+void job_cards_pace(const struct job *job) {
+    unsigned containers = 0;
+    for (unsigned i = 0; i < job->members_count; i++) containers += has_card_to_pace(job, &job->members[i]);
+    bool is_any = job->is_fixed && containers > 1;
+    for (unsigned i = 0; i < job->members_count; i++)
+        for (unsigned j = 0; j < LIMITS_CARDS; j++) {
+            const struct tenancy *card = &job->members[i].container->tenancies[j];
+            if (card->board && !card->is_member) pace(card, is_any && can_be_paced(job, &job->members[i], card));
+        }
+}
+
+void job_cards_stop_pacing(const struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
+        const struct tenancy *card = &container->tenancies[i];
+        if (card->board && !card->is_member) pace(card, false);
+    }
+}
+
 static bool has_cards(const struct job *job, struct tenancy *const *cards, unsigned count) {
     bool is_same = job->count == count;
     for (unsigned i = 0; is_same && i < count; i++) is_same = job->cards[i] == cards[i];
@@ -75,6 +108,7 @@ static void join(struct job *job, struct tenancy *card, uint64_t now) {
     job->card_bits |= bit_of(card);
     job->spans |= card->container != job->cards[0]->container;
     job_turn_join(card->board->schedule, card->tenant, job->number, now);
+    if (job->is_fixed) job_turn_ask_back(card->board->schedule, card->tenant, now); /* no other tenant may want it */
 }
 
 void job_cards_tell_of_others(const struct job *job) {

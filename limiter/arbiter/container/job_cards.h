@@ -12,36 +12,48 @@ struct schedule;
 /* More containers of a job on one node have their turns apart. */
 enum { JOB_MEMBERS = LIMITS_CARDS };
 
+/* A container of a job. `rows`: of its region, one bit for each card of the job. */
 struct job_member {
     struct container *container;
-    uint32_t
-        rows; /* of its region, one bit for each card of the job; JOB_ANY_ROW: its only card, whatever its row is */
+    uint32_t rows;
 };
 
+/* The rows of a container that brings the only card that it uses, whatever its row is. */
 #define JOB_ANY_ROW UINT32_MAX
 
 struct job {
     struct job_member members[JOB_MEMBERS];
-    unsigned members_count;
-    bool is_named;                       /* it is that of containers whose limits name it; else linked cards of one */
-    uint8_t id[JOB_ID_SIZE];             /* its name */
-    bool spans;                          /* `cards` are of several containers */
     struct tenancy *cards[LIMITS_CARDS]; /* on which it has its turns at the same moment */
     uint64_t card_bits;                  /* these cards, one bit for each board */
     uint64_t budget, ends_by;            /* of its last turn; when that was used */
     uint64_t called_at;                  /* before that turn */
     uint64_t asked_back_at;              /* it was asked back last */
     uint64_t handover_ns;                /* the average time from the call to the turn */
-    unsigned count;                      /* of `cards`; 0 = it has its turns apart */
-    uint32_t number;                     /* of its last turn; never 0 */
-    enum co_state state;                 /* what was carried out of its plan */
-    bool is_contested;                   /* another tenant waits for one of its cards */
+    uint64_t repaid_at; /* of one that spans: when all cards have repaid what their shares owe, and have
+                           no work of the last turn */
+    unsigned members_count;
+    unsigned count;          /* of `cards`; 0 = it has its turns apart */
+    uint32_t number;         /* of its last turn; never 0 */
+    enum co_state state;     /* what was carried out of its plan */
+    uint8_t id[JOB_ID_SIZE]; /* its name, if it has one */
+    bool is_named;           /* it is that of containers whose limits name it; else linked cards of one */
+    bool spans;              /* `cards` are of several containers */
+    bool is_fixed;           /* one of its containers has a fixed share */
+    bool is_any_awaited;     /* of one that spans: a thread waits for work that should have ended */
+    bool is_contested;       /* another tenant waits for one of its cards */
 };
 
 /* Finds out which cards the job has turns on now: those that it shares with others; with one such card, it has its
  * turns apart, and so it has on a card that two of its containers use. Whether that has changed: then the job is IDLE,
  * without a turn of its. */
 bool job_cards_update(struct job *job, uint64_t now);
+
+/* The cards of a job of several containers with fixed shares need turns also where nothing else uses them: no container
+ * knows when the others close. Called when something about the containers may have changed. */
+void job_cards_pace(const struct job *job);
+
+/* The container's cards need turns for other tenants only. Called when it leaves a job. */
+void job_cards_stop_pacing(const struct container *container);
 
 /* The job's cards have turns by themselves again. */
 void job_cards_part(struct job *job);

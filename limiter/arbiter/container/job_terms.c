@@ -6,18 +6,20 @@ static bool read_demand(const struct container *container, struct demand *demand
 }
 
 /* Whether there are two members with demands at least. */
-static bool find_lowest(const struct job *job, struct demand *lowest) {
+static bool find_lowest(struct job *job, struct demand *lowest) {
     unsigned count = 0;
+    job->is_fixed = false;
     for (unsigned i = 0; i < job->members_count; i++) {
         struct demand demand;
         if (!read_demand(job->members[i].container, &demand)) continue;
+        job->is_fixed |= demand.policy == POLICY_FIXED;
         if (count++ == 0) *lowest = demand;
         demand_lower(lowest, &demand);
     }
     return count > 1;
 }
 
-void job_terms_apply(const struct job *job) {
+void job_terms_apply(struct job *job) {
     struct demand lowest = {0};
     bool is_bounded = find_lowest(job, &lowest);
     for (unsigned i = 0; i < job->members_count; i++) {

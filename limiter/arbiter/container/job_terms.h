@@ -6,6 +6,6 @@
 #include "arbiter/container/job_cards.h"
 
 /* Bounds the demand of each member, as of its next tenancy_update_all. Called when a member is new, changed or gone. */
-void job_terms_apply(const struct job *job);
+void job_terms_apply(struct job *job);
 
 #endif

@@ -1,5 +1,6 @@
 #include "arbiter/container/job_turns.h"
 
+#include "arbiter/container/card_board.h"
 #include "arbiter/schedule/job_turn.h"
 #include "arbiter/tenant/tenant.h"
 #include "common/arithmetic.h"
@@ -15,6 +16,14 @@ enum { HANDOVERS_IN_TURN = 6, AVERAGE_OVER = 8 };
 
 /* How often the cards of a job in several containers are told of each other while they end. */
 #define PROGRESS_INTERVAL (NS_PER_MS / 5)
+
+/* Likewise while the job waits until its cards have repaid what they owe, or have no work any more; for how long it
+ * waits for the latter, which may be a kernel that waits for nothing. */
+#define PROGRESS_INTERVAL_WAITING NS_PER_MS
+#define WORK_MAX                  (1000 * NS_PER_MS)
+
+/* Cards of such a job that is asked back are idle when their regions have said so for this long. */
+#define IDLE_AFTER (NS_PER_MS / 5)
 
 static void merge(struct co_view *all, const struct job_turn_view *card) {
     if (card->waits_since && (!all->wants_since || card->waits_since < all->wants_since))
@@ -34,6 +43,14 @@ static void want_all(const struct job *job, uint64_t now) {
     for (unsigned i = 0; i < job->count; i++) job_turn_want(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
 }
 
+/* A job whose cards owe something waits for no turn until the last one has repaid it. */
+static void await_debts(const struct job *job, struct co_view *all, uint64_t now) {
+    if (!all->wants_since) return;
+    all->wants_since = now < job->repaid_at ? 0 : max_u64(all->wants_since, job->repaid_at);
+}
+
+static bool is_used_up(const struct job *job, uint64_t now) { return job->is_fixed && now >= job->ends_by; }
+
 /* A card that waits when the job's time is over gets its next turn with the others. */
 struct co_view job_turns_look(struct job *job, uint64_t now) {
     struct co_view all = {
@@ -47,6 +64,8 @@ struct co_view job_turns_look(struct job *job, uint64_t now) {
         is_any_late |= !card.holds && card.waits_since && now >= job->ends_by;
     }
     all.is_wanted_back |= all.holds && is_contested && (are_all_idle || is_any_late);
+    if (job->spans) all.is_wanted_back |= all.holds && is_used_up(job, now);
+    if (job->spans) await_debts(job, &all, now);
     job->is_contested = is_contested;
     return all;
 }
@@ -81,7 +100,7 @@ static void begin(struct job *job, const struct co_view *view, uint64_t now) {
 static bool rejoin(const struct job *job, uint64_t now) {
     bool is_any = false;
     uint64_t left = now < job->ends_by ? job->ends_by - now : 0;
-    if (!job->is_contested) left = job->budget;
+    if (!job->is_contested && !(job->spans && job->is_fixed)) left = job->budget;
     for (unsigned i = 0; i < job->count && left; i++) {
         struct schedule *schedule = job_cards_schedule(job, i);
         is_any |= job_turn_rejoin(schedule, job_cards_tenant(job, i), job->number, left, now);
@@ -112,10 +131,12 @@ static struct job_news news_for(const struct job *job, const struct tenancy *car
 
 /* How far the job's turn is on cards in other containers: all end their launches at the same point of the program.
  * Those of one container see each other in its region. */
-static bool tell_progress(const struct job *job, uint64_t now) {
+static bool tell_progress(struct job *job, uint64_t now) {
     bool is_news = false;
+    job->is_any_awaited = false;
     for (unsigned i = 0; i < job->count && job->spans; i++) {
         struct job_news news = news_for(job, job->cards[i], now);
+        job->is_any_awaited |= news.is_awaited;
         is_news |= job_turn_tell(job_cards_schedule(job, i), job_cards_tenant(job, i), &news);
     }
     if (is_news) job_cards_touch(job);
@@ -146,10 +167,48 @@ static bool take_back(const struct job *job, uint64_t now) {
     return true;
 }
 
+/* Nobody else waits for these cards, so that their use is not read otherwise. */
+static bool take_back_idle(const struct job *job, uint64_t now) {
+    bool is_any = false;
+    for (unsigned i = 0; i < job->count && job->spans && job->is_fixed; i++) {
+        struct tenancy *card = job->cards[i];
+        struct container_use use = container_use(card->container, card->board->uuid, &card->region_row);
+        bool is_idle = now >= saturating_add(use.busy_until, IDLE_AFTER) && now >= use.awaited_until;
+        if (is_idle) is_any |= job_turn_take_back(job_cards_schedule(job, i), job_cards_tenant(job, i), now);
+    }
+    if (is_any) job_cards_touch(job);
+    return is_any;
+}
+
+static bool is_any_at_work(const struct job *job, uint64_t now) {
+    bool is_any = false;
+    for (unsigned i = 0; i < job->count && now < job->asked_back_at + WORK_MAX; i++)
+        is_any |= container_window(job->cards[i]->container, job->cards[i]->region_row, now).is_late;
+    return is_any;
+}
+
+void job_turns_read_debts(struct job *job, uint64_t now) {
+    if (!job->spans || job->state == CO_RUNS) return;
+    uint64_t debt = is_any_at_work(job, now) ? PROGRESS_INTERVAL_WAITING : 0;
+    for (unsigned i = 0; i < job->count; i++) {
+        const struct tenancy *card = job->cards[i];
+        debt = max_u64(debt, container_debt(card->container, card->board->uuid, card->region_row, now));
+    }
+    if (debt) job->repaid_at = now + debt;
+}
+
+/* Whether the cards need to know of each other although no turn of theirs ends. */
+static bool is_to_be_told(const struct job *job, uint64_t now) {
+    bool waits = job->state == CO_IDLE || job->state == CO_CALLED;
+    return waits && (job->is_any_awaited || now < job->repaid_at);
+}
+
 bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
-    bool waits = state == CO_IDLE || state == CO_CALLED, has_news = state == CO_ENDS && tell_progress(job, now);
+    bool waits = state == CO_IDLE || state == CO_CALLED, has_news = false;
+    if (state == CO_ENDS || is_to_be_told(job, now)) has_news = tell_progress(job, now);
     if (waits && view->wants_since) want_all(job, now);
     if (state == CO_ENDS && now >= job->asked_back_at + ANSWER_MAX) return take_back(job, now);
+    if (state == CO_ENDS) has_news |= take_back_idle(job, now);
     if (has_news) return true;
     if (state != CO_RUNS || !rejoin(job, now)) return false;
     job_cards_touch(job);
@@ -157,5 +216,10 @@ bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_vie
 }
 
 uint64_t job_turns_look_at(const struct job *job, uint64_t now) {
-    return job->spans && job->state == CO_ENDS ? now + PROGRESS_INTERVAL : UINT64_MAX;
+    if (!job->spans) return UINT64_MAX;
+    if (job->state == CO_ENDS) return now + PROGRESS_INTERVAL;
+    if (job->state == CO_RUNS) return job->is_fixed && now < job->ends_by ? job->ends_by : UINT64_MAX;
+    if (!is_to_be_told(job, now)) return UINT64_MAX;
+    uint64_t next = now + PROGRESS_INTERVAL_WAITING;
+    return now < job->repaid_at ? min_u64(next, job->repaid_at) : next;
 }

@@ -5,6 +5,10 @@
 
 #include "arbiter/container/job_cards.h"
 
+/* Reads when the cards of a job in several containers will have repaid what their fixed shares owe: before
+ * job_turns_look. */
+void job_turns_read_debts(struct job *job, uint64_t now);
+
 /* What the cards of the job say of it together. */
 struct co_view job_turns_look(struct job *job, uint64_t now);
 

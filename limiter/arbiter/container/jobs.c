@@ -72,8 +72,10 @@ static void leave(unsigned index, struct job_member *member) {
     job_cards_part(job);
     plan[index] = (struct co_job){0};
     member->container->is_bounded = false;
+    job_cards_stop_pacing(member->container);
     *member = job->members[--job->members_count];
     job_terms_apply(job);
+    job_cards_pace(job);
     if (job->members_count == 0) remove_at(index);
 }
 
@@ -105,6 +107,7 @@ static void join_named(struct container *container, uint32_t rows) {
     }
     if (member) member->rows = rows;
     job_terms_apply(job);
+    job_cards_pace(job);
 }
 
 /* Where the container's cards are in its region. The number of these cards. */
@@ -163,6 +166,7 @@ enum { STEPS_MAX = 4 };
 static bool prepare(struct job *job, struct co_job *planned, uint64_t now) {
     bool has_changed = job_cards_update(job, now);
     if (has_changed) *planned = (struct co_job){0};
+    job_turns_read_debts(job, now);
     planned->view = job_turns_look(job, now);
     return job_turns_keep_up(job, planned->state, &planned->view, now) || has_changed;
 }

@@ -6,7 +6,8 @@
 
 #include "arbiter/container/container.h"
 
-/* Reads which cards of the container are linked, and which job it is of. Called twice a second. */
+/* Reads which cards of the container are linked, and which job it is of. Called twice a second, and
+ * when a client of a container that is of a job has connected. */
 void jobs_refresh(struct container *container);
 
 /* The container is of no job any more. Called before its tenancies end. */

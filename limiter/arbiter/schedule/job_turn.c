@@ -25,6 +25,20 @@ bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t 
            tenant_is_active(own, now);
 }
 
+bool job_turn_is_pace_possible(const struct schedule *schedule, int tenant) {
+    const struct tenant *own = &schedule->tenants[tenant];
+    return own->is_taken && own->clients == 1 && !own->demand.is_group;
+}
+
+bool job_turn_pace(struct schedule *schedule, int tenant, bool is_paced) {
+    struct tenant *own = &schedule->tenants[tenant];
+    if (own->is_paced == is_paced) return false;
+    own->is_paced = is_paced;
+    schedule->paced_tenants += is_paced ? 1 : -1;
+    schedule->is_contention_stale = true;
+    return true;
+}
+
 static void publish_number(struct schedule *schedule, int tenant, uint32_t number) {
     int32_t client = only_client(schedule, tenant);
     if (client == SCHEDULE_NONE) return;
@@ -159,8 +173,10 @@ bool job_turn_rejoin(struct schedule *schedule, int tenant, uint32_t number, uin
     return true;
 }
 
-void job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now) {
-    if (has_turn(schedule, tenant) && !clients_others_wait(schedule, tenant)) current_turn_end(schedule, now, now);
+bool job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now) {
+    if (!has_turn(schedule, tenant) || clients_others_wait(schedule, tenant)) return false;
+    current_turn_end(schedule, now, now);
+    return true;
 }
 
 void job_turn_ask_back(struct schedule *schedule, int tenant, uint64_t now) {

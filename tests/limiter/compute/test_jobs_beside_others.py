@@ -103,6 +103,18 @@ def test_two_jobs_with_a_container_for_each_card_do_half_of_their_steps(start_jo
     assert reached(lambda: together(*jobs, "steps") <= 2 * SLOWER * ALONE_S)
 
 
+@pytest.mark.parametrize("cores", [50, 20])
+def test_a_job_with_a_container_for_each_card_that_is_alone_has_its_fixed_share(start_job: Start, cores: int) -> None:
+    """Before, with 50 % it took twice as long as that, and with 20 % ten times."""
+    job = start_job(cores, "fixed", is_apart=True)
+
+    def is_kept() -> bool:
+        job.tell("steps")
+        return job.seconds() <= 100 / cores * SLOWER * ALONE_S
+
+    assert reached(is_kept)
+
+
 def test_jobs_go_on_when_the_arbiter_is_killed_and_starts_again(start_job: Start, idle_node: Node) -> None:
     jobs = start_job(50, "burst"), start_job(50, "burst")
     together(*jobs, "steps_in_threads")

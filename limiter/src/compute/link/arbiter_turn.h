@@ -3,7 +3,12 @@
 #ifndef VGPU_COMPUTE_LINK_ARBITER_TURN_H
 #define VGPU_COMPUTE_LINK_ARBITER_TURN_H
 
+#include "common/arithmetic.h"
 #include "compute/link/arbiter_link.h"
+
+/* How long after the end of a job's turn launches go that its other cards wait for: as long as the arbiter waits for
+ * the last of these. */
+#define ARBITER_TURN_JOB_END_MAX (35 * NS_PER_MS)
 
 struct arbiter_turn {
     uint32_t number;        /* of the turn that is held; 0 = none */
