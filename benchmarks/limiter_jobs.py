@@ -4,8 +4,10 @@
     python -m benchmarks.limiter_jobs [JOB ...] --beside job trainers --shares 50 --policy burst
 
 training: 17.7 ms a step, 1.7 ms of it a collective; one thread launches for one card after the other.
-threads: likewise, with a thread for each card; processes: with a process for each card, all in one container.
-unequal: as threads, but the last card has half of the work. short, short-threads: 0.65 ms a step.
+threads: likewise, with a thread for each card; processes: with a process for each card, all in one container;
+containers: with a container for each card, whose limits name one job.
+unequal: as threads, but the last card has half of the work. short, short-threads,
+short-containers: 0.65 ms a step.
 Each job is alone on its cards: natively, without a limit of time, and with each share. With --beside it shares them
 with another such job, or with a best-effort trainer on each card. All take two minutes on two cards. Needs as
 many cards as a job has, and runs on simulated ones, too. Exits with 1 when a goal is missed.

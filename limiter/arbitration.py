@@ -34,4 +34,8 @@ class ClientPage(ctypes.Structure):
         ("end_by", ctypes.c_uint64),
         ("joint", ctypes.c_uint32),
         ("job", ctypes.c_uint32),
+        ("job_spans", ctypes.c_uint32),
+        ("job_batches", ctypes.c_uint32),
+        ("job_awaited", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     )

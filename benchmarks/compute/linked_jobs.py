@@ -1,5 +1,6 @@
 """Jobs whose ranks wait for each other in collectives, on several cards: `parallel.c`, alone or beside others."""
 
+import hashlib
 import itertools
 import time
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,14 @@ from benchmarks.compute.load import FeederLoad, FeederWork, of_alone_percent, ru
 from benchmarks.compute.node import BenchmarkNode, Env, LaunchPlace, Native
 from benchmarks.compute.scenario import SHOWN, Failure, Figures, Goal, Scenario, ScenarioFigure
 from benchmarks.programs import build
+from vgpu.domain.asks import job_identity
 
 PART: Final = "jobs"
 TOLERANCE: Final = 0.05  # of both bounds
 NO_LIMIT: Final = 100  # percent
 SHARED_MEMORY: Final = Path("/dev/shm")
 TRAINER: Final = FeederLoad("work", 2_000)
+APART: Final = ("processes", "containers")  # kinds with a process for each card
 SECOND_SHARE: Final = 0.99  # of the times of a job's steps
 
 
@@ -26,7 +29,7 @@ class LinkedJob:
     """A job: in each step a card has `work_us` in `launches` kernels, and a collective of `collective_us`.
 
     Attributes:
-        kind: as in parallel.c; `processes`: a process for each card.
+        kind: as in parallel.c; `processes`: a process for each card; `containers`: each in a container of its own.
         last_work_us: of the last card; by default as of the others.
     """
 
@@ -44,7 +47,7 @@ class LinkedJob:
     def loads(self, cards: int) -> list["ParallelLoad"]:
         """Return its processes."""
         group = time.monotonic_ns()
-        if self.kind != "processes":
+        if self.kind not in APART:
             return [ParallelLoad(self, cards, cards, 0, group)]
         return [ParallelLoad(self, cards, 1, rank, group) for rank in range(cards)]
 
@@ -62,7 +65,7 @@ class ParallelLoad:
     def command(self, seconds: float) -> list[str]:
         """Return the command line."""
         job, last = self.job, self.job.last_work_us or self.job.work_us
-        kind = "threads" if job.kind == "processes" else job.kind
+        kind = "threads" if job.kind in APART else job.kind
         work = ",".join(map(str, [job.work_us] * (self.ranks - 1) + [last]))
         sizes = (job.launches, job.collective_us, self.cards, seconds, self.ranks, self.first, self.group)
         return [str(build.program("parallel")), kind, work, *map(str, sizes)]
@@ -72,10 +75,24 @@ JOBS: Final = {
     "training": LinkedJob("serial", 16_000, 16, 1_700),
     "threads": LinkedJob("threads", 16_000, 16, 1_700),
     "processes": LinkedJob("processes", 16_000, 16, 1_700),
+    "containers": LinkedJob("containers", 16_000, 16, 1_700),
     "short": LinkedJob("serial", 552, 24, 98),
     "short-threads": LinkedJob("threads", 552, 24, 98),
+    "short-containers": LinkedJob("containers", 552, 24, 98),
     "unequal": LinkedJob("threads", 16_000, 16, 1_700, last_work_us=8_000),
 }
+
+
+def placed(
+    job: LinkedJob, cards: int, place: LaunchPlace, share: int | None, policy: str = "fixed"
+) -> list[tuple["ParallelLoad", Env]]:
+    """Return the processes of a job, each with the environment of its container. Containers are of one job."""
+    loads = job.loads(cards)
+    if job.kind != "containers":
+        env = place.container(share, policy)
+        return [(load, env) for load in loads]
+    name = hashlib.sha256(str(loads[0].group).encode()).digest()[: job_identity.FINGERPRINT_SIZE]
+    return [(load, place.container(share, policy, job=name)) for load in loads]
 
 
 def measure(
@@ -132,12 +149,7 @@ def goal_of(job: LinkedJob, share: int, native: float) -> Goal:
 
 def steps_a_second(job: LinkedJob, cards: int, place: LaunchPlace, share: int | None, seconds: float) -> float:
     """Run a job in a container of its own, and return the steps of its first rank a second."""
-    loads = job.loads(cards)
-    env = place.container(share)
-    try:
-        first, *_ = run_together([(load, env) for load in loads], seconds)
-    finally:
-        (SHARED_MEMORY / str(loads[0].group)).unlink(missing_ok=True)
+    first, *_ = _run(placed(job, cards, place, share), seconds)
     return float(first["steps"]) / seconds
 
 
@@ -145,9 +157,9 @@ def beside_job(name: str, cards: int, share: int, policy: str, seconds: float) -
     """Return the scenario of two jobs on the same cards, each with the share."""
 
     def measured(place: LaunchPlace) -> Figures:
-        jobs = [(JOBS[name].loads(cards), place.container(share, policy)) for _ in range(2)]
-        answers = _run([(load, env) for loads, env in jobs for load in loads], seconds)
-        first, second = answers[0], answers[len(jobs[0][0])]
+        one, other = (placed(JOBS[name], cards, place, share, policy) for _ in range(2))
+        answers = _run([*one, *other], seconds)
+        first, second = answers[0], answers[len(one)]
         steps = [float(answer["steps"]) / seconds for answer in (first, second)]
         slowest = max(_slowest_ms(answer["times_us"], seconds) for answer in (first, second))
         return dict(zip(JOB_FIGURES, (*steps, sum(steps), slowest), strict=True))
@@ -159,8 +171,10 @@ def beside_trainers(name: str, cards: int, share: int, policy: str, seconds: flo
     """Return the scenario of a job beside a best-effort trainer on each of its cards."""
 
     def measured(place: LaunchPlace) -> Figures:
-        env, others = place.container(share, policy), [place.container(None, "best-effort") for _ in range(cards)]
-        job = [(load, env) for load in JOBS[name].loads(cards)]
+        job, others = (
+            placed(JOBS[name], cards, place, share, policy),
+            [place.container(None, "best-effort") for _ in range(cards)],
+        )
         trainers = [(TRAINER, {**other, "CUDA_VISIBLE_DEVICES": str(card)}) for card, other in enumerate(others)]
         answers = _run([*job, *trainers], seconds)
         shares = [of_alone_percent(TRAINER, answer) for answer in answers[len(job) :]]

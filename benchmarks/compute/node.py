@@ -25,8 +25,8 @@ class LaunchPlace(Protocol):
 
     native: bool
 
-    def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
-        """Return the environment of the programs of a new container."""
+    def container(self, cores: int | None, policy: str = "fixed", priority: int = 0, job: bytes | None = None) -> Env:
+        """Return the environment of the programs of a new container, which may be of a job of several."""
 
 
 class Native:
@@ -40,7 +40,13 @@ class Native:
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
-    def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:  # noqa: ARG002
+    def container(
+        self,
+        cores: int | None,  # noqa: ARG002 - of the protocol, as the others
+        policy: str = "fixed",  # noqa: ARG002
+        priority: int = 0,  # noqa: ARG002
+        job: bytes | None = None,  # noqa: ARG002
+    ) -> Env:
         """Return the environment without limits."""
         return native_env()
 
@@ -86,13 +92,18 @@ class BenchmarkNode:
             self.arbiter = None
 
     def allocate(
-        self, cores: int | None, policy: str = "fixed", priority: int = 0, space: SpaceMembership | None = None
+        self,
+        cores: int | None,
+        policy: str = "fixed",
+        priority: int = 0,
+        space: SpaceMembership | None = None,
+        job: bytes | None = None,
     ) -> Path:
         """Make a container's directory and wait until the arbiter listens there. Raises RuntimeError when it does not.
 
         The container has no memory limit: only its time is limited.
         """
-        wanted = replace(launch.parse(None, cores, policy, priority=priority), space=space)
+        wanted = replace(launch.parse(None, cores, policy, priority=priority), space=space, job=job)
         self._allocations.append(local_state.add(self._home, wanted, ["benchmark"], limiter.this_host()))
         folder = self._allocations[-1].folder
         until = time.monotonic() + SOCKET_S
@@ -102,9 +113,9 @@ class BenchmarkNode:
             time.sleep(0.001)
         return folder
 
-    def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
+    def container(self, cores: int | None, policy: str = "fixed", priority: int = 0, job: bytes | None = None) -> Env:
         """Return the environment of the programs of a new container."""
-        return _limited(self.allocate(cores, policy, priority))
+        return _limited(self.allocate(cores, policy, priority, job=job))
 
     def member(self, cores: int | None, space: SpaceMembership, pipe: Path) -> Env:
         """Return the environment of the programs of a new member of a group in space, whose daemon is at `pipe`."""

@@ -23,6 +23,8 @@ from extender.verbs.filter import Filter
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
+from vgpu.domain.asks import job_identity
+from vgpu.domain.asks.gang import Gang
 from vgpu.domain.cards import reasons
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
@@ -93,7 +95,7 @@ class Binder:
             return waits
         is_repeated = self._reservations.get(args.pod_uid, args.node) is not None
         chosen = self._reserve(pod, args.node)
-        return chosen if isinstance(chosen, str) else await self._post(args, chosen, is_repeated=is_repeated)
+        return chosen if isinstance(chosen, str) else await self._post(args, pod, chosen, is_repeated=is_repeated)
 
     def _reserve(self, pod: WatchedPod, node: NodeName) -> Assignment | str:
         """Place and reserve in one step without awaiting. Returns a refusal as text."""
@@ -110,11 +112,11 @@ class Binder:
             self._reservations.put(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
         return chosen
 
-    async def _post(self, args: BindArgs, chosen: Assignment, *, is_repeated: bool) -> str:
+    async def _post(self, args: BindArgs, pod: WatchedPod, chosen: Assignment, *, is_repeated: bool) -> str:
         path = f"{names.pod_path(args.pod_namespace, args.pod_name)}/binding"
         self._poller.stop(args)
         try:
-            await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
+            await self._client.post(path, binding(args, chosen, pod.parsed.gang), timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
             return await self._resolve(args, chosen, error, is_repeated=is_repeated)
         self._conclude(args, BindingOutcome.BOUND)
@@ -171,10 +173,15 @@ class Binder:
         return await deep_json.decode(self._reader.encoded, data)
 
 
-def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:
-    """Build the Binding: the pod's UID as a precondition, and the assignment where there is one."""
+def binding(args: BindArgs, chosen: Assignment, gang: Gang | None = None) -> dict[str, Any]:
+    """Build the Binding: the pod's UID as a precondition, and the assignment where there is one.
+
+    `gang` is the one that the pod is placed with, which the gate has let through: its node writes the job from it.
+    """
     metadata: dict[str, Any] = {"namespace": args.pod_namespace, "name": args.pod_name, "uid": args.pod_uid}
     if chosen.containers:
         metadata["annotations"] = {names.ASSIGNMENT: assignment.encode(chosen)}
+        if gang is not None:
+            metadata["annotations"][names.PLACED_GANG] = job_identity.placed_gang(gang)
     target = {"apiVersion": "v1", "kind": "Node", "name": args.node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

@@ -18,6 +18,7 @@
 #include "arbiter/options.h"
 #include "arbiter/process_priority.h"
 #include "arbiter/watermark/watermark_config.h"
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -73,7 +74,8 @@ static bool is_idle_exit_due(const struct options *options, uint64_t now) {
 /* What jobs do depends on the turns of their cards, and these on the jobs. */
 static uint64_t run(uint64_t now) {
     uint64_t next_run_at = card_boards_run(now);
-    return jobs_run(now) ? card_boards_run(now) : next_run_at;
+    if (jobs_run(now)) next_run_at = card_boards_run(now);
+    return min_u64(next_run_at, jobs_look_at(now));
 }
 
 static void serve(const struct options *options) {

@@ -328,8 +328,9 @@ def test_only_the_extender_binds_evicts_and_writes_events(resource: str) -> None
     assert granted == {"ClusterRole vgpu-extender"}
 
 
-def test_bindings_with_an_assignment_come_from_the_extender_only() -> None:
+def test_bindings_with_an_assignment_or_a_gang_come_from_the_extender_only() -> None:
     (expression,) = _strings(one("ValidatingAdmissionPolicy", "vgpu-bindings"), "expression")
+    assert all(f"'{name}'" in expression for name in names.STATE_ANNOTATIONS)
     assert f"'system:serviceaccount:{names.NAMESPACE}:vgpu-extender'" in expression
 
 

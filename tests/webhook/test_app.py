@@ -162,21 +162,23 @@ class TestMirrorPods:
         assert patch
         assert not is_allowed
 
-    def test_a_mirror_pod_with_an_assignment_is_refused(self) -> None:
-        pod = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x", names.ASSIGNMENT: "{}"}, nodeName="n1")
+    @pytest.mark.parametrize("name", names.STATE_ANNOTATIONS)
+    def test_a_mirror_pod_with_what_only_a_binding_writes_is_refused(self, name: str) -> None:
+        pod = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x", name: "{}"}, nodeName="n1")
         assert self.decide(pod, NODE) == ([], False)
 
 
+@pytest.mark.parametrize("name", names.STATE_ANNOTATIONS)
 @pytest.mark.parametrize("annotation", ['{"v":1}', "", "[" * 1000, "x" * 200_000])
-def test_a_pod_that_was_restored_from_its_live_copy_is_admitted(annotation: str) -> None:
+def test_a_pod_that_was_restored_from_its_live_copy_is_admitted(annotation: str, name: str) -> None:
     """What Velero restores, and what `kubectl debug --copy-to --keep-annotations` makes."""
     live = mutate.mutate(builders.pod(SHARE), RULES).pod
-    copy = {**live, "metadata": {**live["metadata"], "annotations": {names.ASSIGNMENT: annotation}}}
+    copy = {**live, "metadata": {**live["metadata"], "annotations": {name: annotation}}}
     answer = admission.mutating(wire.decode(builders.review("CREATE", copy)), RULES)
     (warning,) = builders.response(answer.body)["warnings"]
-    assert names.ASSIGNMENT in warning
+    assert name in warning
     admitted = builders.apply(builders.patch_of(answer.body), copy)
-    assert names.ASSIGNMENT not in admitted["metadata"]["annotations"]
+    assert name not in admitted["metadata"]["annotations"]
     review = wire.decode(builders.review("CREATE", admitted))
     assert builders.response(admission.validating(review, RULES).body)["allowed"]
 

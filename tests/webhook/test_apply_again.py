@@ -106,7 +106,7 @@ def test_a_scheduler_that_was_replaced_is_replaced_again(scheduler: str) -> None
     assert changed(own, sent) == sent, "the pod has another scheduler, which cannot change"
 
 
-@pytest.mark.parametrize("name", [names.ASSIGNMENT, *sorted(foreign_annotations.STATE)])
+@pytest.mark.parametrize("name", [*names.STATE_ANNOTATIONS, *sorted(foreign_annotations.STATE)])
 def test_the_manifest_of_a_copy_may_be_applied_again(name: str) -> None:
     written = builders.pod({names.GPU_MEM: "1024"}, {name: "of another pod"})
     live = admitted(written)

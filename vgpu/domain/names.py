@@ -71,7 +71,8 @@ SCHEDULING_GROUP: Final = "schedulingGroup"  # a field of a pod's spec since Kub
 KUBERNETES_GROUPS_PATH: Final = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
-STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
+PLACED_GANG: Final = f"{DOMAIN}/placed-gang"  # likewise: the gang that the extender placed the pod with
+STATE_ANNOTATIONS: Final = (ASSIGNMENT, PLACED_GANG)
 
 AS_WRITTEN: Final = f"{DOMAIN}/as-written"  # what the webhook has translated, by container; decides nothing
 

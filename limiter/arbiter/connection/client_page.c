@@ -69,6 +69,9 @@ void client_page_publish(struct arbitration_page *page, const struct arbitration
     __atomic_store_n(&page->free_at, content->free_at, __ATOMIC_RELAXED);
     __atomic_store_n(&page->joint, content->joint, __ATOMIC_RELAXED);
     __atomic_store_n(&page->job, content->job, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->job_spans, content->job_spans, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->job_batches, content->job_batches, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->job_awaited, content->job_awaited, __ATOMIC_RELAXED);
     __atomic_store_n(&page->end_by, content->end_by, __ATOMIC_RELAXED);
     __atomic_store_n(&page->fallback_percent, content->fallback_percent, __ATOMIC_RELAXED);
     __atomic_store_n(&page->contended, content->contended, __ATOMIC_RELAXED);

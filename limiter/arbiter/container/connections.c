@@ -9,6 +9,7 @@
 #include "arbiter/connection/handshake.h"
 #include "arbiter/connection/rate_limit.h"
 #include "arbiter/container/card_board.h"
+#include "arbiter/container/jobs.h"
 #include "arbiter/container/tenancy.h"
 #include "arbiter/schedule/schedule.h"
 #include "arbiter/schedule/schedule_run.h"
@@ -101,6 +102,7 @@ static enum arbitration_result join_card(struct connection *connection, const st
     if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
     connection->board = board;
     container->accepted_clients++;
+    if (limits_is_of_job(&container->limits)) jobs_refresh(container); /* before its first launch */
     return ARBITRATION_ACCEPTED;
 }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "arbiter/connection/listening_socket.h"
+#include "common/arbitration.h"
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/region_layout.h"
@@ -13,6 +15,8 @@
 /* Limit for all processes of a container together: more than 256 processes that take turns on eight cards send, and few
  * enough that several containers which send as much as they can do not overload the arbiter. */
 enum { MESSAGES_PER_SECOND = 10000 };
+
+#define DEBT_MAX (60000 * NS_PER_MS)
 
 static ino_t inode_of(int parent_fd, const char *name) {
     struct stat status;
@@ -80,6 +84,39 @@ uint64_t container_synchronize_ns(const struct container *container, unsigned ro
     struct region_activity activity;
     off_t offset = (off_t)(offsetof(struct region, activity) + row * sizeof activity);
     return read_at(container->region_fd, &activity, sizeof activity, offset) ? activity.synchronize_ns : 0;
+}
+
+static bool is_work_late(const struct region_card *row, uint64_t now) {
+    uint64_t ended_at = row->busy_until - min_u64(row->busy_until, ARBITRATION_BUSY_GRACE_NS);
+    return row->holder != 0 && now > saturating_add(ended_at, REGION_LINKED_LATE_AFTER_NS);
+}
+
+struct container_window container_window(const struct container *container, unsigned row, uint64_t now) {
+    struct region_activity activity;
+    struct region_card card;
+    off_t offset = (off_t)(offsetof(struct region, activity) + row * sizeof activity);
+    bool is_read = read_at(container->region_fd, &activity, sizeof activity, offset) && read_row(container, row, &card);
+    if (!is_read) return (struct container_window){0};
+    bool is_awaited = (activity.window_state & REGION_WINDOW_AWAITED) != 0;
+    return (struct container_window){.number = activity.window,
+                                     .batches = activity.window_state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED),
+                                     .is_late = is_awaited && is_work_late(&card, now)};
+}
+
+static unsigned fixed_share(const struct container *container, const uint8_t uuid[UUID_SIZE]) {
+    uint32_t cores = limits_for_card(&container->limits, uuid).cores;
+    bool is_fixed = container->limits.compute_policy == POLICY_FIXED && cores > 0 && cores < FULL_CORES;
+    return is_fixed ? cores : 0;
+}
+
+/* As the container's token bucket counts it (src/region/token_bucket.c). */
+uint64_t container_debt(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned row, uint64_t now) {
+    struct region_card card;
+    unsigned share = fixed_share(container, uuid);
+    if (!share || !read_row(container, row, &card) || card.tokens >= 0) return 0;
+    uint64_t debt = card.tokens < -(int64_t)DEBT_MAX ? DEBT_MAX : (uint64_t)-card.tokens;
+    uint64_t repaid_at = saturating_add(min_u64(card.refilled_at, now), debt * FULL_CORES / share + 1);
+    return min_u64(saturating_sub(repaid_at, now), DEBT_MAX);
 }
 
 static struct container_use use_of(const struct region_card *row) {

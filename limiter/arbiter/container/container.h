@@ -8,6 +8,7 @@
 
 #include "arbiter/connection/event_loop.h"
 #include "arbiter/connection/rate_limit.h"
+#include "arbiter/tenant/demand.h"
 #include "common/limits.h"
 
 struct card_board;
@@ -37,6 +38,8 @@ struct container {
     int accepts_left;       /* connections that may be accepted until the next containers_refresh */
     struct rate_limit rate; /* of the messages of all its processes */
     struct limits_slot limits;
+    bool is_bounded;     /* it is of a job of several containers: */
+    struct demand bound; /* the lowest demand of these, which counts for each of them */
     struct tenancy tenancies[LIMITS_CARDS];
 };
 
@@ -72,6 +75,19 @@ struct container_use container_use(const struct container *container, const uint
 /* How long, in ns, the container's threads have waited so far for the work of the card whose row is `row`. Not trusted.
  */
 uint64_t container_synchronize_ns(const struct container *container, unsigned row);
+
+/* What the container's region says of the last turn of a job on the card whose row is `row`. Not trusted. */
+struct container_window {
+    uint32_t number;  /* of the job's turn */
+    uint32_t batches; /* that the card has had in it */
+    bool is_late;     /* a thread waits for work of the card, which should have ended */
+};
+
+struct container_window container_window(const struct container *container, unsigned row, uint64_t now);
+
+/* The ns until the container has repaid what it has used beyond its fixed share of the card, a minute at most; 0 too if
+ * it has no such share. `row`: of the card. Not trusted. */
+uint64_t container_debt(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned row, uint64_t now);
 
 /* Sets of linked cards that a container can have. */
 enum { CONTAINER_LINKED_SETS = LIMITS_CARDS / 2 };

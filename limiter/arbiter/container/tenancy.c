@@ -34,9 +34,15 @@ static void unlist(const struct tenancy *ended) {
     *place = ended->next;
 }
 
+static bool own_demand(const struct container *container, const struct card_board *board, struct demand *demand) {
+    if (!demand_of(&container->limits, board->uuid, demand)) return false;
+    if (container->is_bounded) demand_lower(demand, &container->bound);
+    return true;
+}
+
 static bool begin_own(struct tenancy *added, struct card_board *board, struct container *container, uint64_t now) {
     struct demand demand;
-    if (!demand_of(&container->limits, board->uuid, &demand)) return false;
+    if (!own_demand(container, board, &demand)) return false;
     int tenant = card_board_add(board, &demand, now);
     if (tenant == SCHEDULE_NONE) return false;
     *added = (struct tenancy){.container = container, .board = board, .tenant = tenant};
@@ -76,7 +82,7 @@ void tenancy_update_all(struct container *container, uint64_t now) {
         if (tenancy->is_member)
             demand = demand_of_group(tenancy->board, tenancy->tenant);
         else
-            demand_of(&container->limits, tenancy->board->uuid, &demand);
+            own_demand(container, tenancy->board, &demand);
         card_board_change(tenancy->board, tenancy->tenant, &demand, now);
     }
 }

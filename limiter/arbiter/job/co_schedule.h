@@ -1,5 +1,6 @@
-/* Which jobs have their turns. A job is the linked cards of a container: its ranks wait for each other, so it has its
- * turns on all of them at the same moment, or on none (co-scheduling, Ousterhout's matrix; ADR 179).
+/* Which jobs have their turns. A job is the linked cards of a container, or the cards of the containers of a gang: its
+ * ranks wait for each other, so it has its turns on all of them at the same moment, or on none (co-scheduling,
+ * Ousterhout's matrix; ADR 179, ADR 183).
  *
  *     IDLE -> CALLED    its cards are to be kept free for it: it waits, and each card would give it the next turn
  *     CALLED -> RUNS    no card has a turn any more, so it begins on all of them

@@ -46,6 +46,7 @@ uint64_t contention_turn_budget(const struct schedule *schedule, uint64_t now) {
 /* An inactive tenant has to ask before it launches, because it would not learn in time that others begin. */
 static bool needs_turns(const struct schedule *schedule, const struct tenant *tenant, unsigned active_tenants,
                         uint64_t now) {
+    if (tenant->is_paced) return true;
     if (schedule->connected_tenants < 2) return false;
     return !tenant_is_active(tenant, now) || active_tenants > 1;
 }

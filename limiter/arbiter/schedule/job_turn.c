@@ -25,11 +25,38 @@ bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t 
            tenant_is_active(own, now);
 }
 
+bool job_turn_is_pace_possible(const struct schedule *schedule, int tenant) {
+    const struct tenant *own = &schedule->tenants[tenant];
+    return own->is_taken && own->clients == 1 && !own->demand.is_group;
+}
+
+bool job_turn_pace(struct schedule *schedule, int tenant, bool is_paced) {
+    struct tenant *own = &schedule->tenants[tenant];
+    if (own->is_paced == is_paced) return false;
+    own->is_paced = is_paced;
+    schedule->paced_tenants += is_paced ? 1 : -1;
+    schedule->is_contention_stale = true;
+    return true;
+}
+
 static void publish_number(struct schedule *schedule, int tenant, uint32_t number) {
     int32_t client = only_client(schedule, tenant);
     if (client == SCHEDULE_NONE) return;
     schedule->clients[client].page.job = number;
     clients_mark_changed(schedule, client);
+}
+
+bool job_turn_tell(struct schedule *schedule, int tenant, const struct job_news *news) {
+    int32_t client = only_client(schedule, tenant);
+    if (client == SCHEDULE_NONE) return false;
+    struct arbitration_page *page = &schedule->clients[client].page;
+    bool is_known =
+        page->job_spans == news->spans && page->job_batches == news->batches && page->job_awaited == news->is_awaited;
+    page->job_spans = news->spans;
+    page->job_batches = news->batches;
+    page->job_awaited = news->is_awaited;
+    if (!is_known) clients_mark_changed(schedule, client);
+    return !is_known;
 }
 
 static bool has_turn(const struct schedule *schedule, int tenant) {
@@ -52,6 +79,7 @@ void job_turn_part(struct schedule *schedule, int tenant) {
     if (schedule->called_tenant == tenant) schedule->called_tenant = SCHEDULE_NONE;
     if (schedule->turn.number && schedule->turn.tenant == tenant) schedule->turn.is_of_job = false;
     publish_number(schedule, tenant, 0);
+    job_turn_tell(schedule, tenant, &(struct job_news){0});
 }
 
 static bool is_due(struct schedule *schedule, int tenant, uint64_t now) {
@@ -145,8 +173,10 @@ bool job_turn_rejoin(struct schedule *schedule, int tenant, uint32_t number, uin
     return true;
 }
 
-void job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now) {
-    if (has_turn(schedule, tenant) && !clients_others_wait(schedule, tenant)) current_turn_end(schedule, now, now);
+bool job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now) {
+    if (!has_turn(schedule, tenant) || clients_others_wait(schedule, tenant)) return false;
+    current_turn_end(schedule, now, now);
+    return true;
 }
 
 void job_turn_ask_back(struct schedule *schedule, int tenant, uint64_t now) {

@@ -13,10 +13,27 @@ struct schedule;
  */
 bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t now);
 
+/* Whether the tenant may have its turns so where nothing else uses the card. */
+bool job_turn_is_pace_possible(const struct schedule *schedule, int tenant);
+
+/* The tenant needs turns from now on although no other tenant uses the card, because the card opens and closes with
+ * others under a fixed share; or it needs none any more. Whether that is new. */
+bool job_turn_pace(struct schedule *schedule, int tenant, bool is_paced);
+
 /* The tenant is of a job from now on, or by itself again. Its client's page gets `number`, 0 for the latter. No turns
  * are held jointly on a card of a job. */
 void job_turn_join(struct schedule *schedule, int tenant, uint32_t number, uint64_t now);
 void job_turn_part(struct schedule *schedule, int tenant);
+
+/* What a card of a job is told of the job's cards in other containers. */
+struct job_news {
+    bool spans;       /* there are such cards */
+    uint32_t batches; /* the most that one of them has had in the job's turn */
+    bool is_awaited;  /* work of one of them is late, and a thread waits for it */
+};
+
+/* Publishes the news to the tenant's client. Whether it had other ones. */
+bool job_turn_tell(struct schedule *schedule, int tenant, const struct job_news *news);
 
 /* What the card says of the tenant's next turn, and of the one that it has. */
 struct job_turn_view {
@@ -57,8 +74,8 @@ void job_turn_begin(struct schedule *schedule, int tenant, uint32_t number, uint
 bool job_turn_rejoin(struct schedule *schedule, int tenant, uint32_t number, uint64_t budget, uint64_t now);
 
 /* Ends the tenant's turn if no other tenant waits for its end: then nothing else bounds the turn of a rank that does
- * not answer, and the job's other ranks may be what it waits for. */
-void job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now);
+ * not answer, and the job's other ranks may be what it waits for. Whether it had one. */
+bool job_turn_take_back(struct schedule *schedule, int tenant, uint64_t now);
 
 /* Asks the tenant's turn back, if it has one. */
 void job_turn_ask_back(struct schedule *schedule, int tenant, uint64_t now);

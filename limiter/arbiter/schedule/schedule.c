@@ -7,6 +7,7 @@
 #include "arbiter/schedule/current_turn.h"
 #include "arbiter/schedule/expected_arrivals.h"
 #include "arbiter/schedule/group_turn.h"
+#include "arbiter/schedule/job_turn.h"
 #include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/overrun_budget.h"
@@ -62,6 +63,7 @@ void schedule_set_demand(struct schedule *schedule, int tenant, const struct dem
 }
 
 void schedule_remove(struct schedule *schedule, int tenant) {
+    job_turn_pace(schedule, tenant, false);
     schedule->tenants[tenant].is_taken = false;
     if (schedule->called_tenant == tenant) schedule->called_tenant = SCHEDULE_NONE;
 }
@@ -183,7 +185,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
 }
 
 bool schedule_needs_heartbeat(const struct schedule *schedule) {
-    return schedule->connected_tenants > 1 || schedule->waiting_clients;
+    return schedule->connected_tenants > 1 || schedule->waiting_clients || schedule->paced_tenants;
 }
 
 const struct arbitration_page *schedule_page(const struct schedule *schedule, int client) {

@@ -90,6 +90,7 @@ struct schedule {
     int32_t clients_high;               /* one past the highest client index ever used */
     int32_t free_client;                /* first of the list of free entries below `clients_high` */
     int32_t connected_tenants;          /* tenants with at least one client */
+    int32_t paced_tenants;
     int32_t waiting_clients;
     int32_t changed_count;             /* entries of `changed` */
     int32_t changed[SCHEDULE_CLIENTS]; /* clients whose page is to be published */

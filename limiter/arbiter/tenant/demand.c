@@ -30,6 +30,20 @@ void demand_add_member(struct demand *group, const struct limits_slot *limits, c
     group->priority = (uint32_t)min_u64(group->priority, limits->priority);
 }
 
+/* A fixed share gets less than burst beyond its guarantee, and best-effort has none. */
+static unsigned weakness(enum compute_policy policy) {
+    static const unsigned ranks[POLICY_COUNT] = {[POLICY_BURST] = 0, [POLICY_FIXED] = 1, [POLICY_BEST_EFFORT] = 2};
+    return ranks[policy];
+}
+
+void demand_lower(struct demand *demand, const struct demand *other) {
+    if (weakness(other->policy) > weakness(demand->policy)) demand->policy = other->policy;
+    demand->guarantee = (uint32_t)min_u64(demand->guarantee, other->guarantee);
+    demand->weight = (uint32_t)min_u64(demand->weight, other->weight);
+    demand->priority = (uint32_t)min_u64(demand->priority, other->priority);
+    if (demand->policy == POLICY_BEST_EFFORT) demand->guarantee = 0;
+}
+
 bool demand_is_equal(const struct demand *first, const struct demand *second) {
     return first->policy == second->policy && first->guarantee == second->guarantee &&
            first->weight == second->weight && first->priority == second->priority &&

@@ -22,6 +22,10 @@ struct demand demand_of_empty_group(void);
  * priority of its members, so that none goes before others by a neighbour's. */
 void demand_add_member(struct demand *group, const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
 
+/* Lowers a demand to that of another one of the same job: the lowest share and priority and the weakest policy of all
+ * count for each, because cards that have their turns together would have them by the strongest one's. */
+void demand_lower(struct demand *demand, const struct demand *other);
+
 bool demand_is_equal(const struct demand *first, const struct demand *second);
 
 #endif

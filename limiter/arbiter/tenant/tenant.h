@@ -42,6 +42,7 @@ enum turn_ending { TURN_ENDING_UNKNOWN, TURN_USED_UP, TURN_ENDED_IDLE };
 struct tenant {
     bool is_taken;     /* the entry is in use */
     bool is_contended; /* what its clients' pages say */
+    bool is_paced;     /* it needs turns although it may have the card to itself (schedule/job_turn.h) */
     bool is_of_job;    /* its turns are given for all cards of its job at the same moment (schedule/job_turn.h) */
     struct demand demand;
     uint32_t clients;                    /* connected */

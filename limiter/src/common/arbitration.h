@@ -27,7 +27,8 @@
  * Jobs. While `job` is not 0, the cards that the container has linked (region/linked_cards.h) have their turns at the
  * same moment, whether each of them was asked for or not. Asked to yield, a client ends its launches at the same point
  * of the program as on the other cards, and sends DONE when the work has drained, not before: kernels of a collective
- * spin, and when they end is not known before.
+ * spin, and when they end is not known before. While `job_spans` is 1, cards of the job are in other containers, which
+ * have regions of their own: the arbiter reads these, and writes `job_batches` and `job_awaited`.
  *
  * Groups in space. Clients whose hello says ARBITRATION_IN_SPACE, in containers whose limits name one group, are one
  * tenant and hold its turns together. Any other client of such a container takes turns by itself. A client that says so
@@ -126,14 +127,20 @@ struct arbitration_page {
     uint32_t joint;   /* 1: others hold turns at the same moment */
     uint32_t job; /* 0: the card's turns are given for themselves. Otherwise the container has linked cards that have
                      their turns at the same moment: the number of the last of these, the same on all of them */
+    uint32_t job_spans;   /* 1: some of these cards are in other containers */
+    uint32_t job_batches; /* the most batches that one of those has had in the turn `job`, since that is asked back */
+    uint32_t job_awaited; /* 1: one of those has work that should have ended, and that a thread waits for: a kernel of
+                             it may spin until this client launches */
+    uint32_t reserved;
 };
 
 static_assert(sizeof(struct arbitration_hello) == 32, "layout");
 static_assert(sizeof(struct arbitration_welcome) == 16, "layout");
 static_assert(sizeof(struct arbitration_message) == 16, "layout");
-static_assert(sizeof(struct arbitration_page) == 64, "layout");
+static_assert(sizeof(struct arbitration_page) == 80, "layout");
 static_assert(offsetof(struct arbitration_page, budget_ns) == 8, "layout");
 static_assert(offsetof(struct arbitration_page, contended) == 32, "layout");
 static_assert(offsetof(struct arbitration_page, job) == 60, "layout");
+static_assert(offsetof(struct arbitration_page, job_spans) == 64, "layout");
 
 #endif

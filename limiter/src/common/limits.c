@@ -59,6 +59,11 @@ bool limits_is_in_space(const struct limits_slot *limits) {
     return memcmp(limits->space_group, no_group, sizeof no_group) != 0;
 }
 
+bool limits_is_of_job(const struct limits_slot *limits) {
+    static const uint8_t none[JOB_ID_SIZE];
+    return memcmp(limits->job, none, sizeof none) != 0 && !limits_is_in_space(limits);
+}
+
 struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {
     static const uint8_t any_card[UUID_SIZE];
     struct card_limit found = {.memory = 0, .cores = 0};

@@ -20,6 +20,7 @@
 #define UNLIMITED      UINT64_MAX /* bytes of memory */
 
 #define SPACE_GROUP_SIZE 16
+#define JOB_ID_SIZE      16
 
 enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
 
@@ -44,8 +45,8 @@ struct limits_slot {
     /* The group whose MPS server the container's processes are clients of; zeros: none. The compute policy beside it is
      * POLICY_BURST: that is what counts for a library that knows no groups. */
     uint8_t space_group[SPACE_GROUP_SIZE];
-    uint32_t sm_percentage; /* of a card's multiprocessors, for all processes of a group's member; 0: no cap */
-    uint8_t reserved[16];
+    uint32_t sm_percentage;   /* of a card's multiprocessors, for all processes of a group's member; 0: no cap */
+    uint8_t job[JOB_ID_SIZE]; /* the job whose containers have their turns at the same moment; zeros: none */
     struct card_limit cards[LIMITS_CARDS];
 };
 
@@ -61,6 +62,7 @@ struct limits_file {
 static_assert(sizeof(struct card_limit) == 48, "layout");
 static_assert(sizeof(struct limits_slot) == 1600, "layout");
 static_assert(offsetof(struct limits_slot, space_group) == 28, "layout");
+static_assert(offsetof(struct limits_slot, job) == 48, "layout");
 static_assert(offsetof(struct limits_slot, cards) == 64, "layout");
 static_assert(sizeof(struct limits_file) == 3264, "layout");
 
@@ -74,6 +76,9 @@ bool limits_update(const struct limits_file *file, struct limits_slot *copy);
 
 /* Whether the container is a member of a group in space. */
 bool limits_is_in_space(const struct limits_slot *limits);
+
+/* Whether the container is of a job that may have other containers. Members of groups in space are of none. */
+bool limits_is_of_job(const struct limits_slot *limits);
 
 /* The limit of a card: its own entry, else the entry for every card, else 0 bytes and 0 percent. */
 struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);

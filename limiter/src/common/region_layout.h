@@ -176,8 +176,15 @@ struct region_activity {
     uint32_t window;         /* number of the window of linked cards that the card was last opened in */
     uint32_t window_used_us; /* GPU time of the launches admitted in it */
     uint32_t window_state;   /* number of their batches, without those by which the card caught up with others, and
-                                flags (compute/link/linked_turn.c) */
+                                flags (REGION_WINDOW_...) */
 };
+
+/* Of `window_state`: the card has had its budget; a thread waits for its work. */
+#define REGION_WINDOW_SERVED  (UINT32_C(1) << 31)
+#define REGION_WINDOW_AWAITED (UINT32_C(1) << 30)
+
+/* How much later than expected the work of a linked card is late. */
+#define REGION_LINKED_LATE_AFTER_NS 200000ULL
 
 enum memory_export_role { MEMORY_EXPORT_FREE, MEMORY_EXPORTER, MEMORY_IMPORTER };
 

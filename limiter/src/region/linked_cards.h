@@ -22,9 +22,6 @@
  * because another card waits for it. A step of a job whose thread launches for one card after the other is shorter. */
 #define LINKED_AHEAD_MAX (100 * NS_PER_MS)
 
-/* How much later than expected a linked card's work is late. */
-#define LINKED_LATE_AFTER (200 * NS_PER_US)
-
 /* A linked card as the decisions see it. */
 struct linked_card {
     uint32_t window; /* that it was last opened in */

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from extender.gangs import bind_gate, deadlines, refused_members
@@ -63,6 +64,16 @@ async def test_each_member_is_answered_with_its_own_node_and_all_are_bound_toget
     for pod in pods:
         await world.until_bound_is_watched(pod)
     assert reserved(world) == 0
+
+
+async def test_a_members_binding_names_the_gang_that_it_was_placed_with(world: World) -> None:
+    pods = await members(world, 2)
+    lone = await world.create_pod(metadata={"labels": {"app": "train"}}, gpu=1)
+    assert await bind_all(world, pods) == [""] * 2
+    assert await world.bind(lone, (await world.filter(lone))["NodeNames"][0]) == ""
+    shown = [msgspec.json.decode(await world.client.get(f"{PODS}/{pod['metadata']['name']}")) for pod in (*pods, lone)]
+    placed = [pod["metadata"]["annotations"].get(names.PLACED_GANG) for pod in shown]
+    assert placed == ["annotation/train", "annotation/train", None]
 
 
 async def test_no_card_is_reserved_before_all_members_exist(world: World) -> None:

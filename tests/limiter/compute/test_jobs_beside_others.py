@@ -1,11 +1,11 @@
-"""Jobs whose steps end with a collective, beside others on the same two simulated cards (ADR 179).
+"""Jobs whose steps end with a collective, beside others on the same two simulated cards (ADR 179, ADR 183).
 
 Times are loose, because the machine may be busy. `tests/arbiter` tests when jobs have their turns, exactly.
 """
 
 import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -31,17 +31,20 @@ SLOWER, MUCH_SLOWER = 1.3, 1.5  # a busy machine
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    session: ProbeSession
+    """A job in a container for all cards, or in one for each card."""
+
+    sessions: list[ProbeSession]
     group: int
 
     def tell(self, load: str, count: int = STEPS) -> None:
-        self.session.tell(f"collectives.{load}({count}, {WORK_US}, {self.group})")
+        for session in self.sessions:
+            session.tell(f"collectives.{load}({count}, {WORK_US}, {self.group})")
 
     def seconds(self) -> float:
-        return float(self.session.answer())
+        return max(float(session.answer()) for session in self.sessions)
 
 
-Start = Callable[[int, str], Job]
+Start = Callable[..., Job]
 
 
 @pytest.fixture
@@ -50,17 +53,24 @@ def start_job(world: World, idle_node: Node) -> Start:
     idle_node.start()
     groups = itertools.count(1000)
 
-    def started(cores: int, policy: str) -> Job:
-        cards = tuple(CardLimit(card.uuid, 4 * GIB, cores) for card in world.cards)
-        folder: Folder = idle_node.add(Limits(cards, ComputePolicy(policy)))
+    def container(cores: int, policy: str, devices: Sequence[int], name: bytes | None = None) -> ProbeSession:
+        cards = tuple(CardLimit(world.cards[device].uuid, 4 * GIB, cores) for device in devices)
+        folder: Folder = idle_node.add(Limits(cards, ComputePolicy(policy), job=name))
         until(folder.socket.exists)
         env = {**launch.variables(folder.folder, {}), "VGPU_ARBITER_SOCKET": str(folder.socket)}
         session = world.session(**env)
-        for device in range(2):
+        for device in devices:
             assert session(f"start({device})") == 0
             session(f"collectives.prepare({device}, 2, {COLLECTIVE_US})")
-        assert session("collectives.link()") == [0, 0]
-        job = Job(session, next(groups))
+        assert set(session("collectives.link()")) <= {0}
+        return session
+
+    def started(cores: int, policy: str, *, is_apart: bool = False) -> Job:
+        group = next(groups)
+        name = group.to_bytes(16, "little")
+        sets = [(0,), (1,)] if is_apart else [(0, 1)]
+        sessions = [container(cores, policy, devices, name if is_apart else None) for devices in sets]
+        job = Job(sessions, group)
         job.tell("steps", 10)
         job.seconds()
         return job
@@ -83,6 +93,26 @@ def test_two_jobs_with_half_of_the_cards_each_do_half_of_their_steps(start_job: 
     jobs = start_job(50, policy), start_job(50, policy)
     together(*jobs, load)
     assert reached(lambda: together(*jobs, load) <= 2 * slower * ALONE_S)
+
+
+@pytest.mark.parametrize("policy", ["burst", "fixed"])
+def test_two_jobs_with_a_container_for_each_card_do_half_of_their_steps(start_job: Start, policy: str) -> None:
+    """Before, each container's card had its turns by itself, and they took 1.6 to 3 times as long."""
+    jobs = start_job(50, policy, is_apart=True), start_job(50, policy, is_apart=True)
+    together(*jobs, "steps")
+    assert reached(lambda: together(*jobs, "steps") <= 2 * SLOWER * ALONE_S)
+
+
+@pytest.mark.parametrize("cores", [50, 20])
+def test_a_job_with_a_container_for_each_card_that_is_alone_has_its_fixed_share(start_job: Start, cores: int) -> None:
+    """Before, with 50 % it took twice as long as that, and with 20 % ten times."""
+    job = start_job(cores, "fixed", is_apart=True)
+
+    def is_kept() -> bool:
+        job.tell("steps")
+        return job.seconds() <= 100 / cores * SLOWER * ALONE_S
+
+    assert reached(is_kept)
 
 
 def test_jobs_go_on_when_the_arbiter_is_killed_and_starts_again(start_job: Start, idle_node: Node) -> None:

@@ -22,9 +22,10 @@ card_lists = st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gp
 priorities, memory_policies = st.integers(0, 100), st.sampled_from(MemoryPolicy)
 groups = st.binary(min_size=16, max_size=16).filter(any)
 spaces = st.builds(SpaceMembership, groups, st.none() | st.integers(1, 100))
-anything = st.builds(Limits, card_lists, st.sampled_from(ComputePolicy), priorities, memory_policies) | st.builds(
-    Limits, card_lists, st.just(ComputePolicy.BURST), priorities, memory_policies, spaces
+alone = st.builds(
+    Limits, card_lists, st.sampled_from(ComputePolicy), priorities, memory_policies, job=st.none() | groups
 )
+anything = alone | st.builds(Limits, card_lists, st.just(ComputePolicy.BURST), priorities, memory_policies, spaces)
 
 
 def apply(data: bytes, writes: list[tuple[int, bytes]]) -> bytes:
@@ -144,3 +145,21 @@ def test_a_file_of_a_version_without_groups_says_nothing_of_one() -> None:
     data = limits.encode(Limits((CardLimit(GPU, 1 << 30, 30),), ComputePolicy.BURST))
     assert data[64 + 28 : 64 + 64] == bytes(36)
     assert limits.decode(data).space is None
+
+
+@pytest.mark.parametrize(
+    ("job", "space"), [(b"short", None), (bytes(16), None), (b"j" * 16, SpaceMembership(b"g" * 16))]
+)
+def test_what_is_no_job_is_not_encoded(job: bytes, space: SpaceMembership | None) -> None:
+    with pytest.raises(ValueError, match="no job"):
+        limits.encode(Limits((), ComputePolicy.BURST, space=space, job=job))
+
+
+def test_a_job_is_where_a_version_without_jobs_had_zeros() -> None:
+    """So a library of that version reads the limits as before, and a file of that version names no job."""
+    without = Limits((CardLimit(GPU, 1 << 30, 30),), ComputePolicy.BURST)
+    before, after = limits.encode(without), limits.encode(Limits(without.cards, without.compute_policy, job=b"j" * 16))
+    differing = {index for index in range(limits.SIZE) if before[index] != after[index]}
+    assert differing <= {*range(64, 68), *range(64 + 48, 64 + 64)}  # the checksum, and the job
+    assert limits.decode(before).job is None
+    assert limits.decode(after).job == b"j" * 16

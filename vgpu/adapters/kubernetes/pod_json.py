@@ -94,6 +94,7 @@ class OwnerJson(TypedDict, total=False):
     controller: bool | None
     kind: str
     name: str
+    uid: str
 
 
 class Metadata(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
     64 bytes    header: magic, version, size of a slot, index of the slot in force
     1600 bytes  slot 0: crc32, count of cards, sequence number, policies, priority, group in space and cap of
-                multiprocessors; 32 entries of 48 bytes
+                multiprocessors, job; 32 entries of 48 bytes
     1600 bytes  slot 1
 
 A rewrite fills the slot that is not in force and then flips the index, so that a writer that dies leaves the old limits
@@ -16,6 +16,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu.domain.asks import job_identity
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 from vgpu.domain.asks.space import FINGERPRINT_SIZE
 from vgpu.domain.errors import MalformedLimits
@@ -29,7 +30,7 @@ ANY_GPU: Final = CardUuid("*")  # every card without an entry
 
 _MAGIC: Final = b"VGPULIMS"
 _HEADER: Final = struct.Struct("<8sIII44x")
-_SLOT: Final = struct.Struct("<IIQIII16sI16x")
+_SLOT: Final = struct.Struct("<IIQIII16sI16s")
 _CARD: Final = struct.Struct("<16sQI20x")
 _CRC: Final = struct.Struct("<I")
 _ACTIVE: Final = struct.Struct("<I")
@@ -41,6 +42,7 @@ SIZE: Final = _HEADER.size + 2 * _SLOT_SIZE
 _POLICIES: Final = tuple(ComputePolicy)  # the file holds the index in this order
 _MEMORY_POLICIES: Final = tuple(MemoryPolicy)
 _NO_GROUP: Final = bytes(FINGERPRINT_SIZE)
+_NO_JOB: Final = bytes(job_identity.FINGERPRINT_SIZE)
 _UUID = re.compile(r"GPU-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _ANY_UUID: Final = bytes(16)
 
@@ -76,13 +78,18 @@ class SpaceMembership:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The content of a limits file. A member of a group in space has the compute policy `burst`."""
+    """The content of a limits file. A member of a group in space has the compute policy `burst`, and is of no job.
+
+    `job` names the job whose containers on the node have their turns at the same moment: 16 bytes,
+    `job_identity.fingerprint`; None: the container is of none.
+    """
 
     cards: tuple[CardLimit, ...]
     compute_policy: ComputePolicy = ComputePolicy.FIXED
     priority: int = 0
     memory_policy: MemoryPolicy = MemoryPolicy.REFUSE
     space: SpaceMembership | None = None
+    job: bytes | None = None
 
 
 def encode(limits: Limits) -> bytes:
@@ -144,8 +151,8 @@ def _encode_slot(limits: Limits, number: int) -> bytes:
     if not 0 <= limits.priority <= MAX_PRIORITY:
         raise ValueError(f"priority out of range: {limits.priority}")
     policies = _POLICIES.index(limits.compute_policy), _MEMORY_POLICIES.index(limits.memory_policy)
-    space = _encode_space(limits)
-    head = _SLOT.pack(0, len(limits.cards), number, policies[0], limits.priority, policies[1], *space)
+    membership = (*_encode_space(limits), _encode_job(limits))
+    head = _SLOT.pack(0, len(limits.cards), number, policies[0], limits.priority, policies[1], *membership)
     body = (head + b"".join(map(_encode_card, limits.cards))).ljust(_SLOT_SIZE, b"\0")[_CRC.size :]
     return _CRC.pack(zlib.crc32(body)) + body
 
@@ -159,6 +166,15 @@ def _encode_space(limits: Limits) -> tuple[bytes, int]:
     if limits.compute_policy is not ComputePolicy.BURST or not is_group or not is_percentage:
         raise ValueError(f"no member of a group in space: {limits.compute_policy}, {space}")
     return space.group, space.sm_percentage or 0
+
+
+def _encode_job(limits: Limits) -> bytes:
+    job = limits.job
+    if job is None:
+        return _NO_JOB
+    if limits.space is not None or len(job) != len(_NO_JOB) or job == _NO_JOB:
+        raise ValueError(f"no job: {job!r} beside {limits.space}")
+    return job
 
 
 def _encode_card(card: CardLimit) -> bytes:
@@ -186,7 +202,7 @@ def _is_whole(data: bytes, slot: int) -> bool:
 
 
 def _read_slot(data: bytes, slot: int) -> Limits:
-    _, count, _, policy, priority, memory, group, percentage = _SLOT.unpack_from(data, _offset(slot))
+    _, count, _, policy, priority, memory, group, percentage, job = _SLOT.unpack_from(data, _offset(slot))
     if count > MAX_CARDS or policy >= len(_POLICIES) or memory >= len(_MEMORY_POLICIES):
         raise MalformedLimits(f"{count} cards, policies {policy} and {memory}")
     if percentage > WHOLE_PERCENT:
@@ -195,4 +211,5 @@ def _read_slot(data: bytes, slot: int) -> Limits:
     entries = (_CARD.unpack_from(data, first + index * _CARD.size) for index in range(count))
     cards = tuple(CardLimit(uuid_text(u), None if m == _UNLIMITED else m, cores) for u, m, cores in entries)
     space = None if group == _NO_GROUP else SpaceMembership(group, percentage or None)
-    return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory], space)
+    is_of_job = job != _NO_JOB and space is None
+    return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory], space, job if is_of_job else None)

@@ -8,8 +8,8 @@ import msgspec
 
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, quantity
+from vgpu.domain.asks import job_identity, space
 from vgpu.domain.asks import request as requests
-from vgpu.domain.asks import space
 from vgpu.domain.asks.request import ContainerKind, Parsed
 from vgpu.domain.asks.space import SpaceOptions
 from vgpu.domain.formats import container_paths
@@ -91,6 +91,7 @@ class BoundPod:
         idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
         space: the pod's group in space and its cap, None under another policy.
+        job: names the pod's job in files, None where it is of none; members of groups in space are of none.
         order: in which the pods first came into the watch.
     """
 
@@ -112,6 +113,7 @@ class BoundPod:
     is_synthetic: bool = False
     idle_warning: str = ""
     space: SpaceOptions | None = None
+    job: bytes | None = None
     order: int = 0
 
     @property
@@ -145,6 +147,7 @@ def decode(data: bytes) -> BoundPod:
 def _bound(pod: Mapping[str, Any]) -> BoundPod:
     metadata, status = pod["metadata"], pod.get("status") or {}
     annotations = metadata.get("annotations") or {}
+    member = space.parse(metadata["namespace"], annotations)[0]
     return BoundPod(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
@@ -163,8 +166,16 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         kubelet_uid=KubeletPodUid(annotations.get(_MIRROR) or metadata["uid"]),
         is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
         idle_warning=_idle_warning(status),
-        space=space.parse(metadata["namespace"], annotations)[0],
+        space=member,
+        job=_job(metadata) if member is None else None,
     )
+
+
+def _job(metadata: Mapping[str, Any]) -> bytes | None:
+    placed = (metadata.get("annotations") or {}).get(names.PLACED_GANG, "")
+    owners = metadata.get("ownerReferences") or ()
+    controller = next((owner.get("uid") or "" for owner in owners if owner.get("controller")), "")
+    return job_identity.fingerprint(metadata["namespace"], placed, controller)
 
 
 def _idle_warning(status: Mapping[str, Any]) -> str:

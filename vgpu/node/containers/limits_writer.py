@@ -34,5 +34,5 @@ class LimitsWriter:
         if request is not None and asked is not None:
             self._files.prepare(allocation.id, self._files.libraries.region_header(allocation.library))
             self._files.copy_library(allocation.id, allocation.library)
-            limits = proof.limits_for(request, asked, assignment.containers[container], pod.space)
+            limits = proof.limits_for(request, asked, assignment.containers[container], pod.space, pod.job)
             self._files.write_limits(allocation.id, limits)

@@ -56,12 +56,16 @@ def covered_files(pod: BoundPod, containers: Collection[ContainerName]) -> Conta
 
 
 def limits_for(
-    request: PodRequest, container: ContainerRequest, grants: Sequence[Grant], member: SpaceOptions | None = None
+    request: PodRequest,
+    container: ContainerRequest,
+    grants: Sequence[Grant],
+    member: SpaceOptions | None = None,
+    job: bytes | None = None,
 ) -> Limits:
     """Return a container's limits: exact MiB and percent per card; a whole card has no limit.
 
     `member` is what the pod of a member of a group in space says. A library that knows no groups gives a member turns
-    under the policy `burst`.
+    under the policy `burst`. `job` is that of the pod (`job_identity.fingerprint`).
     """
     options = request.options
     policy = options.compute_policy or default_compute_policy(container.cores)
@@ -69,7 +73,7 @@ def limits_for(
         policy = ComputePolicy.BURST
     memory_policy = options.memory_policy or MemoryPolicy.REFUSE
     membership = SpaceMembership(member.group.fingerprint, member.sm_percentage) if member else None
-    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy, membership)
+    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy, membership, job)
 
 
 def request_of(request: PodRequest, container: ContainerName) -> ContainerRequest | None:

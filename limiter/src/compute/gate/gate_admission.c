@@ -91,7 +91,7 @@ static enum linked_verdict judge(const struct gate *gate, bool is_known, const s
     if (is_apart) return LINKED_FITS;
     if (card_turn_is_of_job(&gate->request)) {
         if (card_turn_is_asked_to_yield(&gate->request)) return judge_last(gate, now, verdict);
-        if (gate->request.share >= FULL_CORES) return LINKED_FITS;
+        if (gate->request.share >= FULL_CORES || card_turn_spans(&gate->request)) return LINKED_FITS;
     }
     if (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL) return LINKED_FITS;
     enum linked_verdict linked = linked_window_judge(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);

@@ -79,7 +79,7 @@ bool gate_is_work_on(unsigned index) { return works(gate_at((int)index), clock_n
 bool gate_is_late(unsigned index) {
     const struct gate *gate = gate_at((int)index);
     uint64_t now = clock_now(), until = gate ? __atomic_load_n(&gate->works_until, __ATOMIC_RELAXED) : 0;
-    return until > now && until - now < GATE_WORK_TIMEOUT - LINKED_LATE_AFTER;
+    return until > now && until - now < GATE_WORK_TIMEOUT - REGION_LINKED_LATE_AFTER_NS;
 }
 
 struct gate *gate_of_current_context(void) {

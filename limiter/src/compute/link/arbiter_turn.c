@@ -32,6 +32,21 @@ uint32_t arbiter_turn_job(const struct arbiter_link *link) {
     return page ? __atomic_load_n(&page->job, __ATOMIC_RELAXED) : 0;
 }
 
+bool arbiter_turn_job_spans(const struct arbiter_link *link) {
+    const struct arbitration_page *page = arbiter_link_page(link);
+    return page && __atomic_load_n(&page->job_spans, __ATOMIC_RELAXED) != 0;
+}
+
+uint32_t arbiter_turn_job_batches(const struct arbiter_link *link) {
+    const struct arbitration_page *page = arbiter_link_page(link);
+    return page ? __atomic_load_n(&page->job_batches, __ATOMIC_RELAXED) : 0;
+}
+
+bool arbiter_turn_is_job_awaited(const struct arbiter_link *link) {
+    const struct arbitration_page *page = arbiter_link_page(link);
+    return page && __atomic_load_n(&page->job_awaited, __ATOMIC_RELAXED) != 0;
+}
+
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link) {
     if (arbiter_turn_is_asked_to_yield(turn, link)) arbiter_turn_give_back(turn, link, 0, false);
     if (turn->number) return true;

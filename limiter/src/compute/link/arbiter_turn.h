@@ -3,7 +3,12 @@
 #ifndef VGPU_COMPUTE_LINK_ARBITER_TURN_H
 #define VGPU_COMPUTE_LINK_ARBITER_TURN_H
 
+#include "common/arithmetic.h"
 #include "compute/link/arbiter_link.h"
+
+/* How long after the end of a job's turn launches go that its other cards wait for: as long as the arbiter waits for
+ * the last of these. */
+#define ARBITER_TURN_JOB_END_MAX (35 * NS_PER_MS)
 
 struct arbiter_turn {
     uint32_t number;        /* of the turn that is held; 0 = none */
@@ -23,6 +28,12 @@ bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link);
 
 /* The number of the last turn that the card had with other cards of a job; 0 = it has its turns by itself. */
 uint32_t arbiter_turn_job(const struct arbiter_link *link);
+
+/* Whether the job has cards in other containers; the most batches that one of these has had in the job's last turn,
+ * since that is asked back; whether one of them may wait for this card. */
+bool arbiter_turn_job_spans(const struct arbiter_link *link);
+uint32_t arbiter_turn_job_batches(const struct arbiter_link *link);
+bool arbiter_turn_is_job_awaited(const struct arbiter_link *link);
 
 /* Asks for a turn, unless that has been done, and waits for it for at most 20 ms, or until `is_over(argument)`, which
  * is asked every 0.2 ms; NULL: never. */

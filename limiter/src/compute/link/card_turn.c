@@ -16,21 +16,18 @@
  * longest kernels of four other containers may lie between two turns. */
 #define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
 
-/* How long after the end of a job's turn launches go that its other cards wait for: as long as the arbiter waits for
- * the last of these. */
-#define JOB_END_MAX (35 * NS_PER_MS)
-
 /* Another card of the job has work that should have ended: a kernel of it may spin until this launch. One launch at a
  * time, without a turn: the turn that it would have been part of has not ended. */
 static bool goes_for_others(void *argument) {
     struct turn_request *request = argument;
-    request->has_one_launch = linked_window_seize(request, false, true);
+    request->has_one_launch = linked_window_seize(request, linked_window_is_awaited_elsewhere(request), true);
     return request->has_one_launch;
 }
 
-static bool has_job_just_ended(const struct turn_request *request) {
+static bool may_go_for_others(const struct turn_request *request) {
+    if (linked_window_spans(request)) return true;
     bool is_of_job = linked_window_is_any(request) && arbiter_turn_job(&request->link) != 0;
-    return is_of_job && clock_now() < request->arbiter_turn.returned_at + JOB_END_MAX;
+    return is_of_job && clock_now() < request->arbiter_turn.returned_at + ARBITER_TURN_JOB_END_MAX;
 }
 
 /* Extends the container's turn while waiting, so that other processes of the container do not regard it as
@@ -40,7 +37,7 @@ static bool await_arbiter_turn(struct turn_request *request) {
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
         uint64_t since = clock_now();
         if (request->card) token_bucket_extend_wait(request->card, request->holder_id, since + WAITING_EXTENSION);
-        bool (*is_over)(void *) = has_job_just_ended(request) ? goes_for_others : NULL;
+        bool (*is_over)(void *) = may_go_for_others(request) ? goes_for_others : NULL;
         arbiter_turn_await(&request->arbiter_turn, &request->link, is_over, request);
         activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
         if (request->has_one_launch) return true;
@@ -65,8 +62,9 @@ struct turn_limits card_turn_take(struct turn_request *request) {
     if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
     if (card_turn_is_of_job(request)) linked_window_open_for_job(request);
     if (card_turn_is_joint(request)) return turn_limits_joint(arbiter_turn_depth(&request->link));
+    unsigned share = card_turn_spans(request) ? FULL_CORES : request->share;
     struct turn_limits limits =
-        turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
+        turn_limits_arbitrated(share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
     limits.is_joint = request->arbiter_turn.is_joint;
     limits.end_by = arbiter_turn_until(&request->link);
     return limits;
@@ -102,13 +100,18 @@ bool card_turn_is_of_job(const struct turn_request *request) {
     return request->arbiter_turn.number && request->arbiter_turn.job && linked_window_is_any(request);
 }
 
+bool card_turn_spans(const struct turn_request *request) {
+    return card_turn_is_of_job(request) && linked_window_spans(request);
+}
+
 bool card_turn_is_asked_to_yield(const struct turn_request *request) {
     return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
 }
 
 void card_turn_ask_next(struct turn_request *request, uint64_t expected) {
-    bool may_ask =
-        arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && container_turn_covers(request, expected);
+    bool has_to_repay = request->share < FULL_CORES && linked_window_spans(request);
+    bool may_ask = arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && !has_to_repay &&
+                   container_turn_covers(request, expected);
     if (may_ask) arbiter_turn_ask(&request->arbiter_turn, &request->link);
 }
 

@@ -29,6 +29,9 @@ bool card_turn_is_joint(const struct turn_request *request);
 /* Whether the turn is part of a job's turn on linked cards. */
 bool card_turn_is_of_job(const struct turn_request *request);
 
+/* Whether the turn is part of a job's turn on cards of several containers (linked_window_spans). */
+bool card_turn_spans(const struct turn_request *request);
+
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool card_turn_is_asked_to_yield(const struct turn_request *request);
 

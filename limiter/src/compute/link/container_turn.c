@@ -28,6 +28,12 @@ static void resolve_row(struct turn_request *request) {
     __atomic_store_n(&request->activity, activity_of(region, request->card), __ATOMIC_RELAXED);
 }
 
+/* The arbiter has begun a turn on the job's cards, also on this one: it knows what they owe. */
+static uint64_t take_given(const struct turn_request *request, uint64_t now) {
+    token_bucket_seize(request->card, request->holder_id, now);
+    return 0;
+}
+
 uint64_t container_turn_take(struct turn_request *request, enum contention contention) {
     struct linked_view view = {0};
     bool is_of_job = contention == CONTENTION_ARBITRATED && arbiter_turn_job(&request->link) != 0;
@@ -36,7 +42,8 @@ uint64_t container_turn_take(struct turn_request *request, enum contention conte
     if (may_be_linked) view = linked_turn_look(request->card);
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (region) resolve_row(request);
-    bool is_linked = region && request->card && view.cards != 0;
+    bool spans = is_of_job && arbiter_turn_job_spans(&request->link);
+    bool is_linked = region && request->card && (view.cards != 0 || spans);
     linked_window_note_linked(request, is_linked);
     if (!region || !request->card) return 0;
     uint64_t now = clock_now();
@@ -45,6 +52,7 @@ uint64_t container_turn_take(struct turn_request *request, enum contention conte
     else if (request->share < FULL_CORES)
         linked_turn_stay_apart(request->card);
     if (request->share >= FULL_CORES) return 0;
+    if (spans && arbiter_link_turn(&request->link)) return take_given(request, now);
     if (is_linked) return (is_of_job ? linked_window_await_debts : linked_window_take)(request, &view, now);
     return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, now);
 }
@@ -76,14 +84,21 @@ void container_turn_note_awaited(struct turn_request *request, uint64_t until) {
     if (request->card) token_bucket_note_awaited(request->card, request->holder_id, until);
 }
 
+/* Within a turn that the arbiter opens and closes for cards of several containers, a fixed share ends nothing: what the
+ * turn uses is repaid before the next one. */
+static bool is_in_spanning_turn(const struct turn_request *request) {
+    return request->arbiter_turn.number && linked_window_spans(request);
+}
+
 bool container_turn_covers(const struct turn_request *request, uint64_t expected) {
-    return request->share >= FULL_CORES || (request->card && token_bucket_covers(request->card, expected));
+    return request->share >= FULL_CORES || is_in_spanning_turn(request) ||
+           (request->card && token_bucket_covers(request->card, expected));
 }
 
 /* Only the arbiter limits the process, and its turn goes on. Without the container's turn, `busy_until` would no longer
  * be written, and the arbiter would revoke the turn of a card that is busy. */
 static bool goes_on(const struct turn_request *request) {
-    return request->share >= FULL_CORES && request->arbiter_turn.number;
+    return request->arbiter_turn.number && (request->share >= FULL_CORES || is_in_spanning_turn(request));
 }
 
 /* False if LOCK_REGION cannot be taken. */

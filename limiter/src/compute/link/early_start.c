@@ -42,7 +42,8 @@ static bool goes_for_others(struct turn_request *request, const struct early_req
     uint64_t waited = clock_now() - since;
     bool is_late = waited < LINKED_AFTER;
     if (waited < LATE_AFTER) return false;
-    request->has_one_launch = linked_window_seize(request, early->is_at_work_elsewhere(early->gate, is_late), is_late);
+    bool is_sure = early->is_at_work_elsewhere(early->gate, is_late) || linked_window_is_awaited_elsewhere(request);
+    request->has_one_launch = linked_window_seize(request, is_sure, is_late);
     return request->has_one_launch;
 }
 

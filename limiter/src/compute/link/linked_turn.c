@@ -9,10 +9,6 @@
 /* A card to which nothing was launched for this long is not waited for. */
 #define ACTIVE_FOR (1000 * NS_PER_MS)
 
-/* Of a window's state: the card has had its budget; a thread waits for its work. */
-#define SERVED  (UINT32_C(1) << 31)
-#define AWAITED (UINT32_C(1) << 30)
-
 unsigned linked_turn_number(const struct region_card *card) { return (unsigned)(card - container_region()->cards); }
 
 static uint32_t load(const uint32_t *field) { return __atomic_load_n(field, __ATOMIC_RELAXED); }
@@ -24,7 +20,7 @@ static void store(uint32_t *field, uint32_t value) { /* NOLINT(readability-non-c
 static struct region_activity *row_of(const struct region_card *card) { return activity_of(container_region(), card); }
 
 /* The number of a window's batches, beside the flags of its state. */
-static uint32_t number(uint32_t state) { return state & ~(SERVED | AWAITED); }
+static uint32_t number(uint32_t state) { return state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED); }
 
 static struct linked_card read_window(unsigned card, uint64_t now) {
     const struct region_activity *row = &container_region()->activity[card];
@@ -33,7 +29,7 @@ static struct linked_card read_window(unsigned card, uint64_t now) {
     return (struct linked_card){.window = load(&row->window),
                                 .used = load(&row->window_used_us) * NS_PER_US,
                                 .batches = number(state),
-                                .is_served = (state & SERVED) != 0,
+                                .is_served = (state & REGION_WINDOW_SERVED) != 0,
                                 .is_active = launched + ACTIVE_FOR > now};
 }
 
@@ -87,7 +83,7 @@ struct linked_card linked_turn_own(const struct region_card *card, unsigned shar
 void linked_turn_open(const struct region_card *card, uint32_t window) {
     struct region_activity *row = row_of(card);
     store(&row->window_used_us, 0);
-    __atomic_fetch_and(&row->window_state, AWAITED, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&row->window_state, REGION_WINDOW_AWAITED, __ATOMIC_RELAXED);
     store(&row->window, window);
 }
 
@@ -116,6 +112,8 @@ enum linked_verdict linked_turn_judge_last(const struct region_card *card, struc
                                            uint64_t now) {
     struct linked_view view = {0};
     struct linked_card self = read_windows(&view, card, use, is_in_batch, now);
+    if (use.batches_elsewhere && view.count < REGION_CARDS)
+        view.others[view.count++] = (struct linked_card){.window = self.window, .batches = use.batches_elsewhere};
     return linked_cards_judge_last(&self, view.others, view.count);
 }
 
@@ -124,7 +122,7 @@ enum linked_verdict linked_turn_judge(const struct region_card *card, struct lin
     struct region_activity *row = row_of(card);
     struct linked_view view = {0};
     struct linked_card self = read_windows(&view, card, use, is_in_batch, now);
-    if (!fits) __atomic_fetch_or(&row->window_state, SERVED, __ATOMIC_RELAXED);
+    if (!fits) __atomic_fetch_or(&row->window_state, REGION_WINDOW_SERVED, __ATOMIC_RELAXED);
     return linked_cards_judge(&self, view.others, view.count, fits);
 }
 
@@ -140,16 +138,17 @@ void linked_turn_note_launch(const struct region_card *card, struct linked_use u
 void linked_turn_note_awaited(const struct region_card *card, bool is_awaited) {
     uint32_t *state = &row_of(card)->window_state;
     if (is_awaited)
-        __atomic_fetch_or(state, AWAITED, __ATOMIC_RELAXED);
+        __atomic_fetch_or(state, REGION_WINDOW_AWAITED, __ATOMIC_RELAXED);
     else
-        __atomic_fetch_and(state, ~AWAITED, __ATOMIC_RELAXED);
+        __atomic_fetch_and(state, ~REGION_WINDOW_AWAITED, __ATOMIC_RELAXED);
 }
 
 static bool is_awaited(unsigned card, bool is_late, uint64_t now) {
     const struct region_card *row = &container_region()->cards[card];
     uint64_t until = __atomic_load_n(&row->busy_until, __ATOMIC_RELAXED);
-    bool is_any = row->holder != 0 && (load(&container_region()->activity[card].window_state) & AWAITED) != 0;
-    return is_any && (!is_late || now + ARBITRATION_BUSY_GRACE_NS > until + LINKED_LATE_AFTER);
+    bool is_any =
+        row->holder != 0 && (load(&container_region()->activity[card].window_state) & REGION_WINDOW_AWAITED) != 0;
+    return is_any && (!is_late || now + ARBITRATION_BUSY_GRACE_NS > until + REGION_LINKED_LATE_AFTER_NS);
 }
 
 bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, uint64_t now) {

@@ -39,8 +39,9 @@ void linked_turn_stay_apart(const struct region_card *card);
 /* What was admitted in the card's open window. */
 struct linked_use {
     uint64_t ns;
-    uint32_t batches; /* of a thread's launches (launch_batch.h) */
-    uint32_t job;     /* the number of the job's turn that the window is; 0 = it is a share's */
+    uint32_t batches;           /* of a thread's launches (launch_batch.h) */
+    uint32_t job;               /* the number of the job's turn that the window is; 0 = it is a share's */
+    uint32_t batches_elsewhere; /* of a job's turn that is asked back: the most in another container */
 };
 
 /* Whether the card admits one more launch in its open window. `fits`: its budget has room. `is_in_batch`: the launch

@@ -28,6 +28,26 @@ uint64_t linked_window_take(struct turn_request *request, struct linked_view *vi
     return wait;
 }
 
+bool linked_window_spans(const struct turn_request *request) {
+    return linked_window_is_any(request) && arbiter_turn_job_spans(&request->link);
+}
+
+/* Of the job's last turn, which the card may not have begun. */
+static uint32_t batches_of_turn(const struct turn_request *request) {
+    const struct region_activity *activity = request->activity;
+    bool has_begun =
+        activity && __atomic_load_n(&activity->window, __ATOMIC_RELAXED) == arbiter_turn_job(&request->link);
+    return has_begun ? request->batches : 0;
+}
+
+bool linked_window_is_awaited_elsewhere(const struct turn_request *request) {
+    const struct arbiter_link *link = &request->link;
+    if (!linked_window_spans(request)) return false;
+    if (arbiter_turn_is_job_awaited(link)) return true;
+    bool has_just_ended = clock_now() < request->arbiter_turn.returned_at + ARBITER_TURN_JOB_END_MAX;
+    return has_just_ended && arbiter_turn_job_batches(link) > batches_of_turn(request);
+}
+
 bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_late) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     uint64_t now = clock_now();
@@ -61,6 +81,7 @@ bool linked_window_is_in_batch(const struct turn_request *request, uint64_t now)
 
 enum linked_verdict linked_window_judge_last(const struct turn_request *request, uint64_t used, uint64_t now) {
     struct linked_use use = use_of(request, used);
+    use.batches_elsewhere = arbiter_turn_job_batches(&request->link);
     return linked_turn_judge_last(request->card, use, linked_window_is_in_batch(request, now), now);
 }
 

@@ -29,6 +29,14 @@ enum linked_verdict linked_window_judge_last(const struct turn_request *request,
 /* Whether a launch of this thread would go on with a batch. */
 bool linked_window_is_in_batch(const struct turn_request *request, uint64_t now);
 
+/* Whether the card's turns are those of a job with cards in other containers: the arbiter opens and closes it. Fixed
+ * shares are repaid between these turns. */
+bool linked_window_spans(const struct turn_request *request);
+
+/* Without a turn of such a job: whether a card in another container may wait for a launch on this one, because it has
+ * work that should have ended, or, within 35 ms after the turn's end, has had more batches in it. */
+bool linked_window_is_awaited_elsewhere(const struct turn_request *request);
+
 /* Takes the closed card for one launch that another card waits for; false: not now. `is_sure`: another card waits, or
  * may do so. Of other processes only the region says that; `is_late`: of work that should have ended. Takes
  * LOCK_REGION. */
