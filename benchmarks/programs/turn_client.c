@@ -57,7 +57,7 @@ void say(int fd, struct arbitration_message message) {
 }
 
 uint32_t await_turn(const struct arbitration_page *page, uint32_t last, uint64_t until) {
-    struct timespec slice = {.tv_nsec = 50000000};
+    struct timespec slice = {.tv_nsec = 10000000};
     for (;;) {
         uint32_t turn = __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE);
         if ((turn && turn != last) || now_ns() > until) return turn;

@@ -45,11 +45,10 @@ class ConnectionTurns:
 
 
 class Connections:
-    """A running process of `turn_waits.c`, with a container of its own for each connection."""
+    """A running process of `turn_waits.c`, with a container of its own for each connection to the card."""
 
-    def __init__(self, sockets: Sequence[Path], abilities: int) -> None:
-        card = hostile_client.first_card().hex()
-        sizes = (card, abilities, HOLD_US, REST_US)
+    def __init__(self, sockets: Sequence[Path], card: bytes, abilities: int) -> None:
+        sizes = (card.hex(), abilities, HOLD_US, REST_US)
         command = [str(build.program("turn_waits")), *map(str, (*sizes, *sockets))]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
@@ -85,7 +84,8 @@ def _connected(place: LaunchPlace, count: int, abilities: int) -> Iterator[Conne
     if not isinstance(place, BenchmarkNode):
         yield None
         return
-    running = Connections([local_state.socket_of(place.allocate(None, "burst")) for _ in range(count)], abilities)
+    sockets = [local_state.socket_of(place.allocate(None, "burst")) for _ in range(count)]
+    running = Connections(sockets, hostile_client.first_card(), abilities)
     try:
         yield running
     finally:
