@@ -27,7 +27,8 @@ from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 Document = dict[str, Any]
-PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"
+PROGRAMS = Path(__file__).parent / "programs"
+SOURCES = ("turn_client.c", "arbiter_clients.c")
 # Containers of one client each, and us that each holds its turn: less than 1 ms, after which the arbiter ends an idle
 # turn, and long enough for the arbiter's limit on messages.
 SHAPES = ((2, 800), (8, 800), (300, 0))
@@ -53,7 +54,8 @@ def main() -> None:
 def compiled(folder: Path) -> Path:
     """Build the program of the clients."""
     program = folder / "arbiter_clients"
-    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O2", str(PROGRAM), "-lpthread"]
+    sources = [str(PROGRAMS / name) for name in SOURCES]
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O2", *sources, "-lpthread"]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
 

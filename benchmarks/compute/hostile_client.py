@@ -1,11 +1,12 @@
 """Clients of the arbiter that launch nothing and misuse its protocol, until they are killed.
 
-    python -m benchmarks.compute.hostile_client flood|keep|hold|ask|regular SOCKET CLIENTS
+    python -m benchmarks.compute.hostile_client flood|keep|hold|ask|regular|zero SOCKET CLIENTS
 
 They ask for the first card. flood: random messages as fast as possible; keep: take turns and never end one; hold: the
 same, and their container's region claims that long work is under way; ask: all clients ask for turns in a loop;
-regular: they ask every 10 ms exactly, so that the arbiter reserves the card for them. The layouts are those of
-arbitration.h and region.h.
+regular: they ask every 10 ms exactly, so that the arbiter reserves the card for them; zero: no client connects, but the
+region of the container says all the time that its programs have used no GPU time. The layouts are those of
+arbitration.h and region_layout.h.
 """
 
 import array
@@ -23,10 +24,15 @@ import pynvml
 from limiter.arbitration import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
 from vgpu.domain.formats import limits
 
-ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # offset of the first card's row in a region, and of fields in the row
+ROW, TAKEN, LEASED_UNTIL, GPU_NS = (
+    256,
+    48,
+    152,
+    168,
+)  # offset of the first card's row in a region, and of fields in the row
 CLAIM_NS = 10_000_000_000
 TRY_S, FULL_S = 0.01, 0.0001
-ASK_S, PERIOD_S = 0.05, 0.01
+ASK_S, PERIOD_S, ZERO_S = 0.05, 0.01, 0.001
 
 
 def first_card() -> bytes:
@@ -83,6 +89,14 @@ def claim(region: Path, card: bytes) -> None:
             file.write(piece)
 
 
+def report_zero(region: Path) -> None:
+    """Write into the region, each millisecond until killed, that no GPU time was used on the first card."""
+    with region.open("r+b", buffering=0) as file:
+        while True:
+            os.pwrite(file.fileno(), bytes(8), ROW + GPU_NS)
+            time.sleep(ZERO_S)
+
+
 KINDS: dict[str, Callable[[list[socket.socket]], None]] = {
     "flood": flood,
     "keep": ask,
@@ -95,6 +109,8 @@ KINDS: dict[str, Callable[[list[socket.socket]], None]] = {
 def main() -> None:
     """Connect the clients and misbehave until killed; reconnect when the arbiter disconnects them."""
     kind, path, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if kind == "zero":
+        report_zero(Path(path).parents[1] / "region")
     card, clients = first_card(), list[socket.socket]()
     while True:
         try:

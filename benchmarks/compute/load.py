@@ -186,13 +186,14 @@ def run_together(
     loads: Sequence[tuple[FeederWork, Mapping[str, str]]],
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
+    warm_ns: int = WARM_NS,
 ) -> list[dict[str, Any]]:
-    """Start all programs, let all begin at the same time, and return the last answer of each."""
+    """Start all programs, let all begin at the same time, after a warm-up, and return the last answer of each."""
     feeders = [Feeder(load, seconds, _calibrated(load, env)) for load, env in loads]
     try:
         for feeder in feeders:
             feeder.await_start()
-        begin_ns = time.monotonic_ns() + WARM_NS
+        begin_ns = time.monotonic_ns() + warm_ns
         for feeder in feeders:
             feeder.go(begin_ns)
         meanwhile(begin_ns)

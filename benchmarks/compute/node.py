@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 import limiter
 from benchmarks.container import limiter_settings, native_env
+from benchmarks.programs.old_limiters import OldLimiter
 from limiter import launch, local_keeper, local_state
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import SpaceMembership
@@ -77,9 +78,9 @@ class BenchmarkNode:
         """Return the arbiter's log."""
         return (self._home / "log").read_text()
 
-    def start_arbiter(self) -> None:
-        """Start an arbiter. Raises LimiterError when it is not built."""
-        command = [str(limiter.arbiter_path()), str(self._home / local_state.ALLOCATIONS)]
+    def start_arbiter(self, program: Path | None = None) -> None:
+        """Start an arbiter, by default this tree's. Raises LimiterError when it is not built."""
+        command = [str(program or limiter.arbiter_path()), str(self._home / local_state.ALLOCATIONS)]
         with (self._home / "log").open("ab") as log:
             self.arbiter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -116,6 +117,12 @@ class BenchmarkNode:
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0, job: bytes | None = None) -> Env:
         """Return the environment of the programs of a new container."""
         return _limited(self.allocate(cores, policy, priority, job=job))
+
+    def old_container(self, old: OldLimiter, cores: int | None, policy: str = "fixed") -> Env:
+        """Return the environment of the programs of a new container that loads an earlier release's library."""
+        folder = self.allocate(cores, policy)
+        (folder / "region").write_bytes(old.region())  # in place, because the arbiter may have opened it
+        return {**_limited(folder), launch.PRELOAD_ENV: str(old.library)}
 
     def member(self, cores: int | None, space: SpaceMembership, pipe: Path) -> Env:
         """Return the environment of the programs of a new member of a group in space, whose daemon is at `pipe`."""

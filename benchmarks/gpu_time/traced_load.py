@@ -1,9 +1,12 @@
-"""Matrix products in PyTorch, with a CUPTI trace of each kernel.
+"""Matrix products or a small model in PyTorch, with a CUPTI trace of each kernel.
 
-    python -m benchmarks.gpu_time.traced_load SECONDS FILE
+    python -m benchmarks.gpu_time.traced_load products|small SECONDS FILE
+
+small: requests of `benchmarks.applications.small_model`, one after the other.
 
 Waits for a line, computes for SECONDS, and writes the begin and the end of each kernel on the card into FILE: pairs of
-64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N}.
+64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N,
+"requests": M}; M is 0 for products.
 """
 
 import array
@@ -12,6 +15,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +28,53 @@ IN_FLIGHT = 16
 
 def main() -> None:
     """Run as the module's docstring says."""
-    seconds, path = float(sys.argv[1]), Path(sys.argv[2])
-    left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    out = torch.empty_like(left)
-    torch.mm(left, right, out=out)
+    kind, seconds, path = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3])
+    work = _products() if kind == "products" else _small_model()
     torch.cuda.synchronize()
     print(json.dumps({"result": 0, "ready": True}), flush=True)
     sys.stdin.readline()
     with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as trace:
-        _compute(seconds, left, right, out)
+        requests = work(time.monotonic() + seconds)
+        torch.cuda.synchronize()
     spans = array.array("q", [end_ns for span in sorted(_spans(trace)) for end_ns in span])
     path.write_bytes(spans.tobytes())
-    print(json.dumps({"result": 0, "kernels": len(spans) // 2}), flush=True)
+    print(json.dumps({"result": 0, "kernels": len(spans) // 2, "requests": requests}), flush=True)
 
 
-def _compute(seconds: float, left: Any, right: Any, out: Any) -> None:
-    until, waiting = time.monotonic() + seconds, collections.deque[Any]()
-    while time.monotonic() < until:
-        torch.mm(left, right, out=out)
-        waiting.append(torch.cuda.Event())
-        waiting[-1].record()
-        if len(waiting) > IN_FLIGHT:
-            waiting.popleft().synchronize()
-    torch.cuda.synchronize()
+def _products() -> Callable[[float], int]:
+    """Return what multiplies matrices until a time of the monotonic clock."""
+    left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(left)
+    torch.mm(left, right, out=out)
+
+    def multiply(until: float) -> int:
+        waiting = collections.deque[Any]()
+        while time.monotonic() < until:
+            torch.mm(left, right, out=out)
+            waiting.append(torch.cuda.Event())
+            waiting[-1].record()
+            if len(waiting) > IN_FLIGHT:
+                waiting.popleft().synchronize()
+        return 0
+
+    return multiply
+
+
+def _small_model() -> Callable[[float], int]:
+    """Return what serves requests until a time of the monotonic clock, and returns their number."""
+    small_model = importlib.import_module("benchmarks.applications.small_model")
+    with torch.inference_mode():
+        model = small_model.SmallModel()
+
+    def serve(until: float) -> int:
+        requests = 0
+        with torch.inference_mode():
+            while time.monotonic() < until:
+                model.request()
+                requests += 1
+        return requests
+
+    return serve
 
 
 def _spans(trace: Any) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
 SHARED = ("calls.c", "processes.c")
 KERNELS = ("calls.c", "kernels/kernels.c")
+ARBITER_CLIENT = ("turn_client.c",)
 CLASSES = (*SHARED, "device_code.c", *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
 PROGRAMS = {
     "worker": (*CLASSES, "worker.c"),
@@ -32,7 +33,9 @@ PROGRAMS = {
     "delayed": (*KERNELS, "kernels/delayed.c"),
     "parallel": (*KERNELS, "kernels/parallel.c"),
     "handover": (*KERNELS, "kernels/handover.c"),
-    "arbiter_clients": ("arbiter_clients.c",),
+    "requests": (*KERNELS, "kernels/requests.c"),
+    "arbiter_clients": (*ARBITER_CLIENT, "arbiter_clients.c"),
+    "turn_waits": (*ARBITER_CLIENT, "turn_waits.c"),
 }
 
 SUFFIXES = {".c", ".h", ".cu"}

@@ -29,6 +29,7 @@ from benchmarks.report.tables.limiter import (
     LEAKS,
     LONG,
     PROGRAMS,
+    SMALL_PROGRAMS,
     TORCH_STEP,
     WAITING,
 )
@@ -66,6 +67,7 @@ TABLES: Final = (
     LONG,
     HANDOVER,
     CROWDS,
+    SMALL_PROGRAMS,
     JOBS,
     ARBITER,
     SCHEDULE,

@@ -23,6 +23,7 @@ from benchmarks.report.tables.report_table import (
     quartiles,
     worst,
 )
+from benchmarks.small_programs import worst_waits
 
 SECONDS = 2.0  # the default of limiter_compute; scenarios do not depend on it
 
@@ -267,6 +268,25 @@ JOBS: Final = ReportTable(
     "job on two cards; steps a second at 100, 80, 50 and 20 %",
     {"native": native(1), "with vgpushare": median(1), "goal": goal},
     tuple(Line(name, _of_job(name)) for name in linked_jobs.JOBS),
+)
+
+
+def _small_program_lines() -> Iterator[Line]:
+    """Yield the lines of small programs; the longest requests of programs that do the same stand together."""
+    for scenario in limiter_compute.scenarios(tuple(limiter_compute.SMALL_PROGRAMS), SECONDS):
+        alike = [figure for figure in scenario.goals if figure.startswith(worst_waits.OF_ONE)]
+        yield from _figure_lines(scenario.part, scenario.name, [name for name in scenario.goals if name not in alike])
+        if alike:
+            label = f"{scenario.name}; longest of each other program ms"
+            yield Line(label, tuple(slug(scenario.part, scenario.name, figure) for figure in alike))
+
+
+SMALL_PROGRAMS: Final = ReportTable(
+    "small-programs",
+    DETAILS,
+    "small programs on one card",
+    {"native": native(1), "with vgpushare": median(1), "worst of a goal": worst_of_goal, "goal": goal},
+    tuple(_small_program_lines()),
 )
 
 ARBITER: Final = ReportTable(

@@ -140,6 +140,28 @@ def test_an_estimate_of_many_samples_learns_nothing_beside_others(compute: ctype
     assert estimates.expected(KEY) == 10_000
 
 
+def test_an_estimate_that_is_far_too_long_is_learned_anew_beside_others(compute: ctypes.CDLL) -> None:
+    """The host was interrupted during two samples, so a kernel of 90 us counted as one of 2 ms when turns became joint.
+
+    Its average of 16 samples was 0.5 ms, and stayed: six times its GPU time was charged.
+    """
+    estimates = Estimates(compute)
+    estimates.learn(KEY, *[90_000] * 5, 2_000_000, 2_000_000)
+    assert estimates.expected(KEY) == 2_000_000
+    for number in range(40):
+        estimates.learn_beside(KEY, 90_000 + (4_000_000 if number % 3 == 2 else 0))
+    assert 85_000 <= (estimates.expected(KEY) or 0) <= 95_000
+
+
+def test_an_estimate_of_many_samples_is_corrected_beside_others_by_several_in_a_row(compute: ctypes.CDLL) -> None:
+    estimates = Estimates(compute)
+    estimates.learn(KEY, *[500_000] * 16)
+    estimates.learn_beside(KEY, 90_000, 90_000, 500_000, 90_000, 90_000, 3_000_000, 90_000)
+    assert estimates.expected(KEY) == 500_000
+    estimates.learn_beside(KEY, 90_000)
+    assert estimates.expected(KEY) == 90_000
+
+
 def test_an_estimate_of_a_collective_follows_its_shortest_samples(compute: ctypes.CDLL) -> None:
     """Nine kernels in ten spin for up to 30 ms before they work for 1 ms."""
     random, estimates = Random(1), Estimates(compute)

@@ -46,10 +46,19 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
     if (gate->phase != GATE_OPEN || !gate->turn.limits.is_joint) learn_host(gate, launch, now);
 }
 
-/* In a joint turn only young estimates learn from a sample, and which launches do not pass is chance. */
+/* A joint turn is charged every 10 ms, and one launch in as many of these times is sampled whose estimate is not young:
+ * seldom, because the events around a launch cost as much as it, and often enough to find an estimate that is far too
+ * long within a second or two. */
+enum { SAMPLED_CHARGES = 16, RANDOM_SHIFT = 8 };
+
+static bool samples_in_charge(const struct gate *gate) {
+    return (gate->turn_sample.random >> RANDOM_SHIFT) % SAMPLED_CHARGES == 0;
+}
+
+/* Which launches of a joint turn do not pass is chance. */
 static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t key) {
     if (gate->turn_sample.is_chosen) return false;
-    if (gate->turn.limits.is_joint) return estimates_is_young(&gate->estimates, key);
+    if (gate->turn.limits.is_joint) return estimates_is_young(&gate->estimates, key) || samples_in_charge(gate);
     return !is_known || gate->turn.launches == gate->turn_sample.index;
 }
 

@@ -17,7 +17,8 @@
 /* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
  * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
  * in the average. FIRST_SAMPLES: of so many the shortest is the average. OUTLIER_FACTOR: a sample that is longer than
- * the average by this factor is an outlier. */
+ * the average by this factor is an outlier. SHORTER_MIN: so many samples in a row that are far shorter than the average
+ * show that it is wrong: no launch takes less than its kernel. */
 enum {
     SLOTS_TRIED = 4,
     SCALE_ONE = 1024,
@@ -25,7 +26,8 @@ enum {
     SCALE_MAX = SCALE_ONE * 5 / 4,
     COUNT_MAX = 16,
     FIRST_SAMPLES = 4,
-    OUTLIER_FACTOR = 4
+    OUTLIER_FACTOR = 4,
+    SHORTER_MIN = 4
 };
 
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
@@ -83,7 +85,7 @@ static uint64_t without_outlier(struct estimate *row, uint64_t ns) {
     uint64_t longest = row->ns * OUTLIER_FACTOR;
     bool is_outlier = row->count >= FIRST_SAMPLES && ns > longest, is_confirmed = is_outlier && row->is_outlier;
     row->is_outlier = is_outlier && !is_confirmed;
-    if (is_confirmed) *row = (struct estimate){row->key, ns, FIRST_SAMPLES, false};
+    if (is_confirmed) *row = (struct estimate){.key = row->key, .ns = ns, .count = FIRST_SAMPLES};
     return row->is_outlier ? longest : ns;
 }
 
@@ -96,11 +98,25 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
 
 static bool has_slice(const struct estimate *row, uint64_t ns) { return ns > row->ns + row->ns / 2; }
 
+/* Samples with slices say nothing about it. */
+static bool is_far_too_long(struct estimate *row, uint64_t ns) {
+    if (ns < row->ns / 2)
+        row->shorter++;
+    else if (!has_slice(row, ns))
+        row->shorter = 0;
+    return row->shorter >= SHORTER_MIN;
+}
+
 /* Without the samples that others' slices have lengthened, the average is that of turns apart. The shortest of many
  * would be less, and the scale, which was fitted to averages, would make it less again. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns) {
     struct estimate *row = slot_for(estimates, key);
-    if (row->key != key || row->count == COUNT_MAX) return;
+    if (row->key != key) return;
+    if (is_far_too_long(row, ns)) {
+        *row = (struct estimate){.key = key, .ns = ns, .count = FIRST_SAMPLES};
+        return;
+    }
+    if (row->count == COUNT_MAX) return;
     if (!has_slice(row, ns)) row->ns = average_with(row, ns);
     row->count++;
 }

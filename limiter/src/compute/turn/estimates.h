@@ -13,7 +13,8 @@ struct estimates {
         uint64_t key;        /* from estimates_key; 0 = the row is free */
         uint64_t ns;         /* average GPU time of a launch */
         uint32_t count;      /* samples in the average, at most 16: then new ones have a weight of 1/16 */
-        uint32_t is_outlier; /* the last sample was much longer than the average */
+        uint16_t is_outlier; /* the last sample was much longer than the average */
+        uint16_t shorter;    /* samples in a row, beside other containers, that were much shorter */
     } rows[ESTIMATES];
     uint32_t scale; /* in 1/1024: the time of launches together, over the sum of their averages; 0 = not yet measured */
 };
@@ -40,7 +41,8 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Adds a sample that was taken beside other containers, whose time slices it may contain. One that is longer than the
  * estimate by more than half is taken to contain one, and counts only as seen. Only an estimate of few samples, which
- * may contain slices or the loading of the kernel too, learns from it. */
+ * may contain slices or the loading of the kernel too, learns from one sample. Any other is learned anew after several
+ * samples in a row of less than half of it: it contains what the host did during samples of turns apart. */
 void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Adds a sample of a card that is linked to others. The launch may belong to a collective, whose kernel spins until the
