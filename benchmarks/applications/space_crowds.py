@@ -23,18 +23,14 @@ from benchmarks.applications.crowds import (
 from benchmarks.applications.pairs import BEST_EFFORT, HALF, Side
 from benchmarks.compute.node import BenchmarkNode, Env, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, SkippedError, at_least, at_most, near
-from benchmarks.container import native_env
+from benchmarks.container import GROUP, native_env
 from benchmarks.space.daemon import MpsDaemon, control_program, daemons
-from vgpu.adapters import mps
-from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.formats.limits import SpaceMembership
-from vgpu.domain.identifiers import Namespace
 
 LEAST_SUM = 0.97  # of the sum under MPS without us
 MOST_P99 = 1.1  # times the p99 under MPS without us
 POINTS = 1.5  # of a hundred: how near a neighbour's share is
 SM_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-GROUP: Final = SpaceGroup(Namespace("benchmark"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +129,7 @@ def _plain_env(crowd: SpaceCrowd, place: int, pipe: Path) -> Env:
     if place >= len(crowd.crowd.members):
         return native_env()
     cap = {SM_PERCENTAGE: str(crowd.caps[place])} if place in crowd.caps else {}
-    return {**native_env(), mps.PIPE_DIRECTORY: str(pipe), **cap}
+    return {**native_env(pipe), **cap}
 
 
 def _our_env(crowd: SpaceCrowd, place: int, node: BenchmarkNode, pipe: Path) -> Env:
