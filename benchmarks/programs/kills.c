@@ -1,5 +1,5 @@
-/* Workers that allocate and free by mixed classes, and are killed: `kills WORKERS SEED [member]`. With the last word none
- * is of unified memory, which members of a group in space are refused.
+/* Workers that allocate and free by mixed classes, and are killed: `kills WORKERS SEED [member]`. With the last word
+ * none is of unified memory, which members of a group in space are refused.
  *
  * Prints {"ready":true} once all workers have a context, then executes commands from standard input:
  *
