@@ -52,7 +52,8 @@ static void work(struct slot *slot, unsigned *seed) {
     else if (is_any_in_need())
         usleep(PAUSE_US);
     else
-        take(slot, mixed[rand_r(seed) % (board->is_member ? MANAGED : MIXED)], UNIT * (1 + (size_t)rand_r(seed) % MOST_UNITS));
+        take(slot, mixed[rand_r(seed) % (board->is_member ? MANAGED : MIXED)],
+             UNIT * (1 + (size_t)rand_r(seed) % MOST_UNITS));
 }
 
 /* Memory of pools is freed before a comparison, because pools reserve whole chunks. */

@@ -132,7 +132,8 @@ def main() -> None:
     """Carry out the lines of standard input."""
     client = CudaClient()
     calls: dict[str, Callable[..., object]] = {name: getattr(client, name) for name in COMMANDS}
-    for line in iter(sys.stdin.buffer.raw.readline, b""):  # `beside` asks whether there is one more to read
+    unbuffered = os.fdopen(sys.stdin.fileno(), "rb", buffering=0)  # `beside` asks whether there is one more to read
+    for line in iter(unbuffered.readline, b""):
         name, *arguments = line.decode().split()
         print(json.dumps(calls[name](*arguments)), flush=True)
 

@@ -9,6 +9,7 @@ import pytest
 
 import limiter
 from benchmarks.record import result
+from benchmarks.report.tables.space import SPACE_FAULTS
 from benchmarks.space import faults
 from benchmarks.space.faults import FaultCase
 from simgpu.world import World
@@ -45,6 +46,14 @@ def test_what_is_not_as_it_must_be_is_named(
     case: FaultCase, served_s: float | None, found: dict[str, Any], fault: str
 ) -> None:
     assert faults.judged(case, served_s, found).fault == fault
+
+
+def test_the_table_shows_the_row_of_a_case() -> None:
+    row = faults.judged(QUIET, 0.54, details("supervisor, group", stall_ms=301.4))
+    cells = [cell(row) for cell in SPACE_FAULTS.columns.values()]
+    assert cells[:5] == ["**0.5**", "<= 10", "10", "301", "supervisor, group"]
+    assert cells[5] == "the group is told of a fault; fixed 30 waits for 301 ms"
+    assert set(SPACE_FAULTS.row_ids) == {faults.row_id(case.name) for case in faults.CASES}
 
 
 @pytest.mark.slow
