@@ -36,8 +36,8 @@ static bool differ_in_sensitivity(const struct tenant *tenant, const struct tena
 /* Of two tenants of one rank. Latency-sensitive ones that have the card by turns for all of the time would leave one
  * that is not of their kind nothing, though all are within their guarantees: handovers take what the sum of these
  * leaves. */
-static bool overtakes(const struct tenant *tenant, const struct tenant *other) {
-    return tenant_is_overdue(tenant) && tenant_is_latency_sensitive(other);
+static bool overtakes(const struct tenant *overdue, const struct tenant *sensitive) {
+    return tenant_is_overdue(overdue) && tenant_is_latency_sensitive(sensitive);
 }
 
 static bool overtakes_first(const struct tenant *tenant, const struct tenant *other) {
