@@ -97,7 +97,7 @@ class FaultStage:
         self.hit, self.neighbour = self.member(GROUP), self.member(GROUP)
         self.elsewhere = self.member(OTHER)
         self.fixed = self._client(self._node.container(FIXED_CORES, "fixed"))
-        if self.fixed.within(ANSWER_S, "start"):
+        if self.fixed.within(ANSWER_S, "start") != 0 or works(self.fixed) != 0:
             raise RuntimeError("the program of fixed 30 does not start")
         return self
 
@@ -127,9 +127,9 @@ class FaultStage:
         return client
 
     def member(self, group: SpaceGroup = GROUP) -> Client:
-        """Start a member that is a client of its group's server. Raises RuntimeError."""
+        """Start a member that is a client of its group's server, and has done a kernel. Raises RuntimeError."""
         client = self.session(group)
-        if not is_served(client):
+        if not is_served(client) or works(client) != 0:
             raise RuntimeError("a member cannot start")
         return client
 
