@@ -114,6 +114,13 @@ LATENCY: Final = (
     _programs("decode", 150, "decode", "--seconds", "4"),
     _programs("training", 150, "training", "--seconds", "4"),
 )
+_BESIDE: Final = ("limiter_crowds", "space", "--only", "beside fixed 30", "--seconds", "4", "--explain")
+SPACE: Final = (  # groups in space: each needs nvidia-cuda-mps-control
+    _benchmark("space leaks", 120, "limiter_memory", "leaks", "--space"),
+    _benchmark("space races", 300, "limiter_races", "race", "kills", "--space"),
+    replace(_benchmark("space faults", 240, "space.faults"), quick=()),
+    replace(_benchmark("space beside", 200, *_BESIDE), quick=("--seconds", "1")),
+)
 REGRESSION: Final = _with_baseline(NOW)
 PROGRAMS: Final = _with_baseline(LATENCY)
 
@@ -123,6 +130,7 @@ LISTS: Final = {
     "two-cards": TWO_CARDS,
     "regression": REGRESSION,
     "programs": PROGRAMS,
+    "space": SPACE,
 }
 
 

@@ -1,6 +1,6 @@
 """Crowds of programs on a GPU: small models, decoders, prefill and training beside each other, in PyTorch.
 
-    python -m benchmarks.limiter_crowds [PART ...] --rounds 3 --seconds 8 --json FILE --only TEXT
+    python -m benchmarks.limiter_crowds [PART ...] --rounds 3 --seconds 8 --json FILE --only TEXT --explain
 
 closed: 2 to 16 small models, one request after the other; open: small models with requests at random moments;
 decoders: two decoders, decoding beside prefill and beside training; fixed: small models that use less than half of a
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement, after 4 s of warm-up")
     parser.add_argument("--rounds", type=int, default=1, help="published figures have 3")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
+    parser.add_argument("--explain", action="store_true", help="of space: print where the time of each round went")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -45,16 +46,18 @@ def main() -> int:
     for part in asked.parts or PARTS:
         for crowd in PARTS[part]:
             if asked.only in crowd.name:
-                for row in of_crowd(part, crowd, asked.seconds, asked.rounds):
+                for row in of_crowd(part, crowd, asked.seconds, asked.rounds, is_explained=asked.explain):
                     record.add(row.as_row())
     print(f"{record}; {record.result.faults} goals missed")
     return 1 if record.result.faults else 0
 
 
-def of_crowd(part: str, crowd: Crowd | SpaceCrowd, seconds: float, rounds: int) -> Iterator[ScenarioFigure | Failure]:
+def of_crowd(
+    part: str, crowd: Crowd | SpaceCrowd, seconds: float, rounds: int, *, is_explained: bool = False
+) -> Iterator[ScenarioFigure | Failure]:
     """Measure and print one crowd. One that cannot run here is printed with its reason."""
     try:
-        for row in _measure(part, crowd, seconds, rounds):
+        for row in _measure(part, crowd, seconds, rounds, is_explained=is_explained):
             print(row.line(), flush=True)
             yield row
     except SkippedError as reason:
@@ -64,9 +67,11 @@ def of_crowd(part: str, crowd: Crowd | SpaceCrowd, seconds: float, rounds: int) 
         yield Failure(part, crowd.name, str(error))
 
 
-def _measure(part: str, crowd: Crowd | SpaceCrowd, seconds: float, rounds: int) -> Iterator[ScenarioFigure]:
+def _measure(
+    part: str, crowd: Crowd | SpaceCrowd, seconds: float, rounds: int, *, is_explained: bool
+) -> Iterator[ScenarioFigure]:
     if isinstance(crowd, SpaceCrowd):
-        return space_crowds.measure(part, crowd, seconds, rounds)
+        return space_crowds.measure(part, crowd, seconds, rounds, is_explained=is_explained)
     return crowds.measure(part, crowd, seconds, rounds)
 
 

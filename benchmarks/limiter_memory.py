@@ -1,10 +1,12 @@
 """The limiter's memory limit on a GPU: a leak table of every class of allocation, and the cost of each call.
 
-    python -m benchmarks.limiter_memory [leaks|pairs|costs|twins|crowds] ... --json FILE --quick
+    python -m benchmarks.limiter_memory [leaks|pairs|costs|twins|crowds] ... --json FILE --quick --space
 
 leaks: each class of allocation under a limit; pairs: each ordered pair of classes; costs: each call, limited compared
 with native; twins: the cost table with native on both sides, which shows the noise of a ratio; crowds: many programs
-that start at the same time. Exits with 1 when a class exceeds the limit, is refused below it, or cannot go on.
+that start at the same time. With --space leaks run as members of a group in space, and their native figures below
+MPS without us; unified memory must be refused there (ADR 174). Exits with 1 when a class exceeds the limit, is refused
+below it, or cannot go on.
 """
 
 import argparse
@@ -21,6 +23,7 @@ from benchmarks.memory.trial import Findings
 from benchmarks.memory.worker import MIB
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import ResultRecorder
+from benchmarks.space import daemon
 
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
 COSTS = {"costs": costs.measure, "twins": costs.measure_twins, "crowds": costs.measure_crowds}
@@ -34,28 +37,41 @@ def main() -> int:
     parser.add_argument("--limit-mib", type=int, default=2048, help="the memory limit of leaks and pairs")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and a few pairs, to see whether it runs")
+    parser.add_argument("--space", action="store_true", help="leaks only, as members of a group in space")
     asked = parser.parse_args()
     if set(asked.parts) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
-    parts = asked.parts or PARTS
+    parts = asked.parts or (("leaks",) if asked.space else PARTS)
+    if asked.space and set(parts) != {"leaks"}:
+        parser.error("--space is for leaks")
     record = ResultRecorder(asked.json, "limiter_memory", recorder.MEMORY_SOURCES)
     print(record, flush=True)
     if not set(parts) <= set(COSTS):
-        with Watcher() as watcher:
-            hold(watcher, parts, asked.limit_mib * MIB, record, quick=asked.quick)
+        with daemon.pipe_of_group(is_wanted=asked.space) as pipe, Watcher() as watcher:
+            hold(watcher, parts, asked.limit_mib * MIB, record, quick=asked.quick, pipe=pipe)
     faults = record.result.faults
     for part in [part for part in COSTS if part in parts]:  # without the watcher, whose queries take the driver's locks
         cost_table(part, COSTS[part](quick=asked.quick), record)
     return 1 if faults else 0
 
 
-def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: ResultRecorder, *, quick: bool) -> None:
-    """Measure, print and record leaks and pairs."""
-    start, natives = native_costs.measure(watcher)
+def hold(
+    watcher: Watcher,
+    parts: Sequence[str],
+    limit: int,
+    record: ResultRecorder,
+    *,
+    quick: bool,
+    pipe: Path | None = None,
+) -> None:
+    """Measure, print and record leaks and pairs; with the pipe directory of a daemon, leaks of members of its group."""
+    start, natives = native_costs.measure(watcher, pipe)
     if "leaks" in parts:
-        rows = leak_table(watcher, natives, limit, start)
+        rows = leak_table(watcher, natives, limit, start, pipe)
         details = {"of": len(rows), "limit_mib": limit // MIB, "start_mib": start // MIB}
-        record.add(*(row.as_row() for row in rows), faulty("leaks", [row.name for row in rows if row.faults], details))
+        every = [row.as_row() for row in rows]
+        every.append(faulty("leaks", [row.name for row in rows if row.faults], details))
+        record.add(*(result.in_space(row) if pipe else row for row in every))
     if "pairs" in parts:
         found = pair_table(watcher, natives, limit, start, quick=quick)
         wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]
@@ -71,7 +87,9 @@ def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> res
     )
 
 
-def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Findings]:
+def leak_table(
+    watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int, pipe: Path | None = None
+) -> list[Findings]:
     """Print a row for each class as soon as it is measured."""
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
@@ -80,7 +98,7 @@ def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, star
         if not native.is_available:
             print(f"| {native.name} | | | | | | | {native.reason} |")
             continue
-        rows.append(leaks.measure(watcher, native, limit, start))
+        rows.append(leaks.measure(watcher, native, limit, start, pipe))
         print(_line(native, rows[-1]), flush=True)
     print(f"{sum(not row.faults for row in rows)} of {len(rows)} classes without a fault\n")
     return rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from benchmarks.applications import turns_explained
 from benchmarks.applications.crowds import (
     WARM_S,
     Crowd,
@@ -21,20 +22,17 @@ from benchmarks.applications.crowds import (
     small,
 )
 from benchmarks.applications.pairs import BEST_EFFORT, HALF, Side
+from benchmarks.applications.turns_explained import ExplainedTurns
 from benchmarks.compute.node import BenchmarkNode, Env, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, SkippedError, at_least, at_most, near
-from benchmarks.container import native_env
+from benchmarks.container import GROUP, native_env
 from benchmarks.space.daemon import MpsDaemon, control_program, daemons
-from vgpu.adapters import mps
-from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.formats.limits import SpaceMembership
-from vgpu.domain.identifiers import Namespace
 
 LEAST_SUM = 0.97  # of the sum under MPS without us
 MOST_P99 = 1.1  # times the p99 under MPS without us
 POINTS = 1.5  # of a hundred: how near a neighbour's share is
 SM_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-GROUP: Final = SpaceGroup(Namespace("benchmark"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +89,14 @@ CROWDS: Final = (
 class SpaceStage:
     """The processes of a crowd, in three ways, until the stack is closed. Raises SkippedError without MPS."""
 
-    def __init__(self, crowd: SpaceCrowd, stack: ExitStack) -> None:
+    def __init__(self, crowd: SpaceCrowd, stack: ExitStack, *, is_explained: bool = False) -> None:
         try:
             control_program()
         except FileNotFoundError as error:
             raise SkippedError(str(error)) from None
         self._crowd = crowd
         start = stack.enter_context(daemons(MpsDaemon))
-        node = stack.enter_context(BenchmarkNode())
+        node = stack.enter_context(BenchmarkNode(turns_explained.LOG_LEVEL if is_explained else None))
         plain, ours = start().pipe, start().pipe
         places = range(len(crowd.programs))
         self._our_envs = [_our_env(crowd, place, node, ours) for place in places]
@@ -107,6 +105,9 @@ class SpaceStage:
         self._ours = RunningCrowd(crowd.programs, self._our_envs, stack)
         for running in (self._native, self._plain, self._ours):
             running.await_ready()
+        names = (f"{place}, {_name_of(program)}" for place, program in enumerate(crowd.programs))
+        programs = dict(zip(names, self._our_envs, strict=True))
+        self._explained = ExplainedTurns(node, programs) if is_explained else None
 
     def round(self, seconds: float) -> SpaceRound:
         """Measure everything once."""
@@ -114,10 +115,24 @@ class SpaceStage:
         native = space_figures(self._crowd, alone, self._native.together(seconds))
         plain = space_figures(self._crowd, alone, self._plain.together(seconds))
         before = self._charged()
-        ours = space_figures(self._crowd, alone, self._ours.together(seconds))
+        if self._explained:
+            self._explained.begin()
+        sides = self._ours.together(seconds)
+        ours = space_figures(self._crowd, alone, sides)
         passed = WARM_S + seconds  # both are charged
+        self._explain(alone, sides, passed)
         charged = {f"{name}: charged, %": 100 * (now - before[name]) / passed for name, now in self._charged().items()}
         return SpaceRound(native, plain, ours | charged)
+
+    def _explain(self, alone: Mapping[str, Side], sides: Sequence[Side], passed: float) -> None:
+        """Print where the time of the round went, and what each program did of what it does alone."""
+        if not self._explained:
+            return
+        for place, (program, side) in enumerate(zip(self._crowd.programs, sides, strict=True)):
+            of_alone = 100 * side.rate / alone[program.group].rate
+            print(f"explained: program {place}, {_name_of(program)}: did {of_alone:.2f} % of alone", flush=True)
+        for line in self._explained.lines(passed):
+            print(f"explained: {line}", flush=True)
 
     def _charged(self) -> dict[str, float]:
         """Return the GPU seconds that were charged so far to the group, and to each program beside it."""
@@ -133,7 +148,7 @@ def _plain_env(crowd: SpaceCrowd, place: int, pipe: Path) -> Env:
     if place >= len(crowd.crowd.members):
         return native_env()
     cap = {SM_PERCENTAGE: str(crowd.caps[place])} if place in crowd.caps else {}
-    return {**native_env(), mps.PIPE_DIRECTORY: str(pipe), **cap}
+    return {**native_env(pipe), **cap}
 
 
 def _our_env(crowd: SpaceCrowd, place: int, node: BenchmarkNode, pipe: Path) -> Env:
@@ -148,7 +163,7 @@ def space_figures(crowd: SpaceCrowd, alone: Mapping[str, Side], sides: Sequence[
     members = len(crowd.crowd.members)
     found = crowd_figures(crowd.crowd, _of_members(crowd, alone), sides[:members])
     for program, side in zip(crowd.beside, sides[members:], strict=True):
-        found[_share_of(program)] = 100 * side.rate / alone[program.group].rate
+        found[share_of(program)] = 100 * side.rate / alone[program.group].rate
     return found
 
 
@@ -161,7 +176,8 @@ def _name_of(program: CrowdMember) -> str:
     return f"beside: {policy} {cores or ''}".rstrip()
 
 
-def _share_of(program: CrowdMember) -> str:
+def share_of(program: CrowdMember) -> str:
+    """Return the name of the figure that says what a program beside a group does, in percent of alone."""
     return f"{_name_of(program)}, %"
 
 
@@ -171,16 +187,18 @@ def space_goals(crowd: SpaceCrowd, plain: Mapping[str, float]) -> dict[str, Goal
     Beside other programs a group takes turns with them, so there only the shares have goals.
     """
     if crowd.beside:
-        return {_share_of(program): near(program.asked[0], POINTS) for program in crowd.beside if program.asked[0]}
+        return {share_of(program): near(program.asked[0], POINTS) for program in crowd.beside if program.asked[0]}
     return {f"{group}: p99 ms": at_most(MOST_P99 * plain[f"{group}: p99 ms"]) for group in crowd.crowd.groups} | {
         "sum over alone": at_least(LEAST_SUM * plain["sum over alone"])
     }
 
 
-def measure(part: str, crowd: SpaceCrowd, seconds: float, rounds: int) -> Iterator[ScenarioFigure]:
-    """Measure a crowd; yield each figure under MPS without us, and as a group."""
+def measure(
+    part: str, crowd: SpaceCrowd, seconds: float, rounds: int, *, is_explained: bool = False
+) -> Iterator[ScenarioFigure]:
+    """Measure a crowd; yield each figure under MPS without us, and as a group. Print each round's time, if wanted."""
     with ExitStack() as stack:
-        stage = SpaceStage(crowd, stack)
+        stage = SpaceStage(crowd, stack, is_explained=is_explained)
         measured = [stage.round(seconds) for _ in range(rounds)]
     native = medians([found.native for found in measured])
     goals = space_goals(crowd, medians([found.plain for found in measured]))

@@ -1,5 +1,6 @@
 """Where containers run: on a node with an arbiter, or natively."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -53,11 +54,16 @@ class Native:
 
 
 class BenchmarkNode:
-    """A directory of allocations, and the arbiter that serves it."""
+    """A directory of allocations, and the arbiter that serves it.
+
+    Args:
+        log_level: of the arbiter; None: as this process's environment says.
+    """
 
     native = False
 
-    def __init__(self) -> None:
+    def __init__(self, log_level: str | None = None) -> None:
+        self._env = {**os.environ, **({"VGPU_LOG": log_level} if log_level else {})}
         self._home = Path(tempfile.mkdtemp(prefix="vb-", dir=local_state.shared_memory()))
         self._allocations: list[local_state.LocalAllocation] = []
         self.arbiter: subprocess.Popen[bytes] | None = None
@@ -82,7 +88,7 @@ class BenchmarkNode:
         """Start an arbiter, by default this tree's. Raises LimiterError when it is not built."""
         command = [str(program or limiter.arbiter_path()), str(self._home / local_state.ALLOCATIONS)]
         with (self._home / "log").open("ab") as log:
-            self.arbiter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.arbiter = subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def signal_arbiter(self, number: int) -> None:
         """Send the arbiter a signal; after SIGKILL wait for its end."""

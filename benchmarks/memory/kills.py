@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.container import LimitedContainer, native_env
 from benchmarks.memory import driver_time
@@ -27,6 +28,7 @@ class KillCampaign:
         looks: how often the charges are compared, at equal distances.
         seconds: after which no more kills are made.
         seed: of the random instants.
+        pipe: pipe directory of the daemon of MPS below which all of it happens; None: without MPS.
     """
 
     workers: int
@@ -34,6 +36,12 @@ class KillCampaign:
     looks: int
     seconds: float
     seed: int
+    pipe: Path | None = None
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The program and its arguments. A member of a group has no unified memory, so that class is left out."""
+        return ("kills", str(self.workers), str(self.seed), *(() if self.pipe is None else ("member",)))
 
 
 def kill(watcher: Watcher, plan: KillCampaign) -> TrialOutcome:
@@ -45,9 +53,9 @@ def kill(watcher: Watcher, plan: KillCampaign) -> TrialOutcome:
     outcome = TrialOutcome(f"{plan.kills} kills among {plan.workers}")
     watcher.await_free_memory()
     with (
-        LimitedContainer(str(START_MIB)) as container,
+        LimitedContainer(str(START_MIB), pipe=plan.pipe) as container,
         driver_time.measured(container.env) as env,
-        CompiledProgram(env, "kills", plan.workers, plan.seed) as program,
+        CompiledProgram(env, *plan.program) as program,
     ):
         program.read()
         container.limit(container.used() + plan.workers * EACH_ROOM)
@@ -57,6 +65,8 @@ def kill(watcher: Watcher, plan: KillCampaign) -> TrialOutcome:
             outcome.figures["looks"] += 1
             _look(container, program, outcome)
             container.limit(container.used() + plan.workers * EACH_ROOM)
+        outside = container.outside_group()
+        outcome.check(outside == 0, f"{outside} processes are no clients of the group's server")
         outcome.figures |= {name: getattr(container.region(), name) for name in ("recoveries", "reaped", "timeouts")}
     _judge(outcome)
     return outcome
@@ -65,7 +75,7 @@ def kill(watcher: Watcher, plan: KillCampaign) -> TrialOutcome:
 def kill_natively(plan: KillCampaign) -> TrialOutcome:
     """Kill workers without limits, to measure the waits that the driver causes."""
     outcome = TrialOutcome(f"{plan.kills} kills among {plan.workers}, natively")
-    with driver_time.measured(native_env()) as env, CompiledProgram(env, "kills", plan.workers, plan.seed) as program:
+    with driver_time.measured(native_env(plan.pipe)) as env, CompiledProgram(env, *plan.program) as program:
         program.read()
         for killed in _kill(program, plan, outcome):
             outcome.figures = {"kills": killed, **program.ask("hold")}

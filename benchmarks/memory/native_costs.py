@@ -5,6 +5,7 @@ MiB.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.container import native_env
 from benchmarks.memory.nvml_watcher import Watcher
@@ -70,20 +71,20 @@ class NativeCost:
         return "not in this driver" if self.answer.result == MISSING else f"refused natively: {self.answer}"
 
 
-def measure(watcher: Watcher) -> tuple[int, list[NativeCost]]:
-    """Return the bytes that a started process takes, and the cost of every class."""
+def measure(watcher: Watcher, pipe: Path | None = None) -> tuple[int, list[NativeCost]]:
+    """Return the bytes that a started process takes, and the cost of every class; with `pipe`, below that MPS."""
     watcher.await_free_memory()
-    with Worker(native_env()) as worker:
+    with Worker(native_env(pipe)) as worker:
         names: list[str] = worker.ask("classes")["classes"]
         start = watcher.used()
         sized = {name: _measure(watcher, worker, name) for name in names if name not in WHOLE_CONTEXTS}
-    return start, [sized.get(name) or _measure_alone(watcher, name) for name in names]
+    return start, [sized.get(name) or _measure_alone(watcher, name, pipe) for name in names]
 
 
-def _measure_alone(watcher: Watcher, name: str) -> NativeCost:
+def _measure_alone(watcher: Watcher, name: str, pipe: Path | None) -> NativeCost:
     """Measure a class whose cost depends on what its process did before."""
     watcher.await_free_memory()
-    with Worker(native_env()) as worker:
+    with Worker(native_env(pipe)) as worker:
         return _measure(watcher, worker, name)
 
 

@@ -8,6 +8,7 @@ from benchmarks.programs.process import CompiledProgram
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
+NOT_SUPPORTED = 801
 MISSING = -1
 
 

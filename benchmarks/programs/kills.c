@@ -1,4 +1,5 @@
-/* Workers that allocate and free by mixed classes, and are killed: `kills WORKERS SEED`.
+/* Workers that allocate and free by mixed classes, and are killed: `kills WORKERS SEED [member]`. With the last word
+ * none is of unified memory, which members of a group in space are refused.
  *
  * Prints {"ready":true} once all workers have a context, then executes commands from standard input:
  *
@@ -126,11 +127,12 @@ static void obey(const char *line) {
 
 int main(int argc, char **argv) {
     char line[LINE_SIZE];
-    if (argc != 3 || atoi(argv[1]) > MOST_WORKERS) return 2;
+    if (argc < 3 || argc > 4 || atoi(argv[1]) > MOST_WORKERS) return 2;
     workers = atoi(argv[1]);
     seed = (unsigned)atoi(argv[2]);
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     board->order = HOLD;
+    board->is_member = argc == 4;
     for (int worker = 0; worker < workers; worker++) start(worker);
     await_all(is_working);
     say("{\"ready\":true}");

@@ -21,6 +21,7 @@ struct slot {
 extern struct board {
     enum order order; /* atomic; set by the parent */
     struct slot slots[MOST_WORKERS];
+    bool is_member;   /* of a group in space; set before the workers start */
     uint64_t in_need; /* atomic, as all below: starting workers whose context was refused */
     uint64_t taken;
     uint64_t refused;

@@ -11,8 +11,8 @@
 enum { MOST_HELD = 8, UNIT = 2 << 20, MOST_UNITS = 16 };
 
 /* Each of these classes costs the size asked for, so that sizes can be compared with charges. */
-static const char *const mixed[] = {"plain", "vmm handle", "pitch", "vmm", "managed", "async"};
-enum { MIXED = sizeof mixed / sizeof *mixed, ASYNC = MIXED - 1 };
+static const char *const mixed[] = {"plain", "vmm handle", "pitch", "vmm", "async", "managed"};
+enum { MIXED = sizeof mixed / sizeof *mixed, MANAGED = MIXED - 1, ASYNC = MANAGED - 1 };
 
 static struct holding holdings[MOST_HELD];
 static size_t count;
@@ -52,7 +52,8 @@ static void work(struct slot *slot, unsigned *seed) {
     else if (is_any_in_need())
         usleep(PAUSE_US);
     else
-        take(slot, mixed[rand_r(seed) % MIXED], UNIT * (1 + (size_t)rand_r(seed) % MOST_UNITS));
+        take(slot, mixed[rand_r(seed) % (board->is_member ? MANAGED : MIXED)],
+             UNIT * (1 + (size_t)rand_r(seed) % MOST_UNITS));
 }
 
 /* Memory of pools is freed before a comparison, because pools reserve whole chunks. */

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from benchmarks.record.machine import HostMachine
@@ -84,6 +84,11 @@ class Result:
 def slug(*names: str) -> str:
     """Return the row id of these names: `slug("tenants", "30 and 60")` is `tenants.30-and-60`."""
     return ".".join(re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-") for name in names)
+
+
+def in_space(row: ResultRow) -> ResultRow:
+    """Return the row of what was measured as a member of a group in space: its id begins so."""
+    return replace(row, id=f"space.{row.id}")
 
 
 def encode(result: Result) -> str:

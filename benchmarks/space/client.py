@@ -9,11 +9,16 @@ fault                the result of launching a kernel that writes to an address 
 sync                 the result of waiting for its work
 wait_value           the result of a stream's wait for a word of host memory that already has the value
 throughput US S      kernels done within S seconds, each waited for
+beside US            the same until the next line, `enough`: number of kernels, the longest time in ms from the end of
+                     one to the end of the next, and the result that ended it
+enough               0
+abort                no answer: the process aborts, as after a failed assertion
 """
 
 import ctypes
 import json
 import os
+import select
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -30,6 +35,11 @@ SPIN: Final = (
 FAULT: Final = (
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry fault_10()\n{\n.reg .u64 %a;\n.reg .u32 %v;\n"
     "mov.u64 %a, 64;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
+)
+
+COMMANDS: Final = (
+    *("init", "start", "attribute", "alloc", "spin", "fault", "sync", "wait_value", "throughput", "beside", "enough"),
+    "abort",
 )
 
 
@@ -89,6 +99,23 @@ class CudaClient:
             count += 1
         return count
 
+    def beside(self, us: str) -> list[float]:
+        """Run kernels, each waited for, until there is a line to read."""
+        count, longest, result, last = 0, 0.0, 0, time.monotonic()
+        while result == 0 and not select.select([sys.stdin], [], [], 0)[0]:
+            result = self.spin(us) or self.sync()
+            now = time.monotonic()
+            count, longest, last = count + 1, max(longest, now - last), now
+        return [count, longest * 1000, result]
+
+    def enough(self) -> int:
+        """End `beside`."""
+        return 0
+
+    def abort(self) -> int:
+        """End as a failed assertion does."""
+        os.abort()
+
     def _launch(self, name: str, text: str) -> int:
         module, function = P(), self._loaded.get(name)
         if function is None:
@@ -104,12 +131,10 @@ class CudaClient:
 def main() -> None:
     """Carry out the lines of standard input."""
     client = CudaClient()
-    calls: dict[str, Callable[..., int]] = {
-        name: getattr(client, name)
-        for name in ("init", "start", "attribute", "alloc", "spin", "fault", "sync", "wait_value", "throughput")
-    }
-    for line in sys.stdin:
-        name, *arguments = line.split()
+    calls: dict[str, Callable[..., object]] = {name: getattr(client, name) for name in COMMANDS}
+    unbuffered = os.fdopen(sys.stdin.fileno(), "rb", buffering=0)  # `beside` asks whether there is one more to read
+    for line in iter(unbuffered.readline, b""):
+        name, *arguments = line.decode().split()
         print(json.dumps(calls[name](*arguments)), flush=True)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,19 @@ class MpsDaemon:
                 raise TimeoutError((self.pipe / "output").read_text())
             time.sleep(0.05)
         return daemon
+
+    def start_server(self) -> None:
+        """Let it start its server, which stays. Raises CalledProcessError."""
+        client = [sys.executable, "-m", "benchmarks.space.client"]
+        subprocess.run(
+            client,
+            cwd=machine.ROOT,
+            env=self.environment,
+            input="start\n",
+            text=True,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def ask(self, command: str) -> list[str] | None:
         """Return the daemon's answer; None where it gives none."""
@@ -94,3 +108,15 @@ def daemons(kind: Callable[[Path, CardUuid], Daemon]) -> Iterator[Callable[[], D
             return daemon
 
         yield start
+
+
+@contextmanager
+def pipe_of_group(*, is_wanted: bool) -> Iterator[Path | None]:
+    """Yield the pipe directory of a daemon for the first card whose server runs; None where none is wanted."""
+    if not is_wanted:
+        yield None
+        return
+    with daemons(MpsDaemon) as start:
+        daemon = start()
+        daemon.start_server()
+        yield daemon.pipe

@@ -8,18 +8,17 @@ questions can be asked. Exits with 1 where a question could not be answered.
 """
 
 import json
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pynvml
 
-from benchmarks.record import machine
+from benchmarks.space.client_process import Client
 from benchmarks.space.daemon import ANSWER_S, MpsDaemon, daemons
 from vgpu.adapters import mps
 from vgpu.domain.identifiers import CardUuid
@@ -27,47 +26,6 @@ from vgpu.domain.identifiers import CardUuid
 MULTIPROCESSORS, MPS_ENABLED = "attribute 16", "attribute 133"
 NOBODY: Final = 65534  # user ID and group ID of `nobody`
 MOST_CLIENTS: Final = 48
-
-
-class Client:
-    """A process of `benchmarks.space.client`."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.space.client"],
-            cwd=machine.ROOT,
-            env=dict(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def tell(self, line: str) -> None:
-        """Give it a line; `answer` returns what it says."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> int | None:
-        """Return its answer; None where it has ended."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return int(json.loads(line)) if line else None
-
-    def answers_within(self, seconds: float) -> bool:
-        """Whether there is an answer before the time is over."""
-        assert self.process.stdout is not None
-        return bool(select.select([self.process.stdout], [], [], seconds)[0])
-
-    def __call__(self, line: str) -> int | None:
-        """Give it a line and return its answer."""
-        self.tell(line)
-        return self.answer()
-
-    def end(self) -> None:
-        """Kill it."""
-        self.process.kill()
-        self.process.communicate()
 
 
 class Group(MpsDaemon):

@@ -18,11 +18,11 @@ from simgpu.world import World
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def figures(world: World, tmp_path: Path, part: str) -> dict[str, ResultRow]:
+def figures(world: World, tmp_path: Path, *part: str) -> dict[str, ResultRow]:
     """Run a part in a new process on the simulated GPU; return its rows by id."""
     build.program("worker")
     path = tmp_path / "figures.json"
-    command = [sys.executable, "-m", "benchmarks.limiter_memory", part, "--json", str(path)]
+    command = [sys.executable, "-m", "benchmarks.limiter_memory", *part, "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stdout + done.stderr
     return {row.id: row for row in result.decode(path.read_text()).rows}
@@ -50,3 +50,15 @@ def test_no_pair_of_classes_passes_the_limit_or_is_refused_below_it(any_world: W
     found = [(a, b, fault) for a, b, fault in pairs["faulty"] if not is_undone(fault, a, b)]
     assert pairs["of"] >= 16 * 16
     assert found == []
+
+
+@pytest.mark.slow
+def test_a_member_of_a_group_is_limited_as_any_container_and_is_refused_unified_memory(
+    any_world: World, tmp_path: Path
+) -> None:
+    rows = figures(any_world, tmp_path, "leaks", "--space")
+    assert {row_id.partition(".")[0] for row_id in rows} == {"space"}
+    found = {row.details["name"]: row.details for row_id, row in rows.items() if row_id != "space.leaks"}
+    faults = [(name, fault) for name, row in found.items() for fault in row["faults"] if not is_undone(fault, name)]
+    assert (len(found) >= 20, faults) == (True, [])
+    assert found["managed"]["refusal"] == "cuMemAllocManaged 801"

@@ -31,13 +31,14 @@ def programs() -> None:
         build.program(name)
 
 
-def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]]:
+def outcomes(world: World, tmp_path: Path, campaign: str, *more: str) -> list[dict[str, Any]]:
     """Run a campaign in a new process on the simulated GPU; return the details of its rows."""
     path = tmp_path / "outcomes.json"
-    command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
+    command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", *more, "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stderr
     rows = result.decode(path.read_text()).rows
+    assert all(row.id.startswith("space.") == bool(more) for row in rows)
     if campaign in SAME_WHEN_QUICK:
         assert {row.id for row in rows} == {row_id for row_id in TABLE if row_id.startswith(f"races.{campaign}.")}
     return [dict(row.details) for row in rows]
@@ -48,6 +49,26 @@ def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, 
         assert found["faults"] == []
         assert found["figures"]["least"] == found["figures"]["room"]
         assert found["figures"]["refusals"] > 0
+
+
+@pytest.mark.parametrize("campaign", ["race", "kills"])
+def test_members_of_a_group_are_held_to_the_limit_as_any_processes(world: World, tmp_path: Path, campaign: str) -> None:
+    for found in outcomes(world, tmp_path, campaign, "--space"):
+        assert without_waits(found["faults"]) == []
+
+
+def test_a_process_that_is_no_client_of_its_groups_server_is_a_fault(world: World, tmp_path: Path) -> None:
+    """Without a daemon a program runs outside of MPS without a word: the figures would be of something else."""
+    program = (
+        "from pathlib import Path\nfrom benchmarks.memory import races\n"
+        "from benchmarks.memory.nvml_watcher import Watcher\n"
+        "with Watcher() as watcher:\n    print(races.race(watcher, 2, 2, 9, 1, Path('/nowhere')).faults)\n"
+    )
+    environment = world.environment() | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == '["2 processes are no clients of the group\'s server"]\n', done
 
 
 def without_waits(faults: list[str]) -> list[str]:

@@ -61,6 +61,7 @@ static void raise_descriptor_limit(void) {
 
 static void refresh(const struct options *options, uint64_t now) {
     containers_refresh(now);
+    card_boards_log_turns();
     if (options->config && watermark_config_read(options->config)) card_boards_set_watermarks();
 }
 

@@ -42,6 +42,13 @@ from benchmarks.report.tables.packing import (
 from benchmarks.report.tables.pods import (
     IN_PODS,
 )
+from benchmarks.report.tables.space import (
+    SPACE_COMPARISON,
+    SPACE_CROWDS,
+    SPACE_FAULTS,
+    SPACE_GUIDE,
+    SPACE_MEMORY,
+)
 from benchmarks.report.tables.workloads import (
     ACCOUNTING,
     CURES,
@@ -68,6 +75,11 @@ TABLES: Final = (
     HANDOVER,
     CROWDS,
     SMALL_PROGRAMS,
+    SPACE_MEMORY,
+    SPACE_CROWDS,
+    SPACE_FAULTS,
+    SPACE_GUIDE,
+    SPACE_COMPARISON,
     JOBS,
     ARBITER,
     SCHEDULE,

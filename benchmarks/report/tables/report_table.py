@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.record.result import ResultRow
 
 HEADLINES, DETAILS = "README.md", "benchmarks/README.md"
-OPERATIONS, COMPARISONS = "docs/operations.md", "docs/comparison.md"
+OPERATIONS, COMPARISONS, GUIDES = "docs/operations.md", "docs/comparison.md", "docs/guide.md"
 
 Cell = Callable[[ResultRow], str]
 

@@ -7,6 +7,7 @@
 #include "arbiter/schedule/clients.h"
 #include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_run.h"
+#include "arbiter/schedule/turn_log.h"
 #include "arbiter/watermark/watermark_config.h"
 #include "common/arithmetic.h"
 #include "common/gpu_uuid.h"
@@ -119,6 +120,15 @@ static void log_mode(const struct card_board *board, bool is_joint) {
     char uuid[GPU_UUID_TEXT];
     gpu_uuid_write(board->uuid, uuid);
     log_debug("the containers of card %s hold turns %s", uuid, is_joint ? "jointly" : "one after the other");
+}
+
+void card_boards_log_turns(void) {
+    char uuid[GPU_UUID_TEXT];
+    for (unsigned i = 0; i < BOARDS; i++) {
+        if (!boards[i].schedule) continue;
+        gpu_uuid_write(boards[i].uuid, uuid);
+        turn_log_write(boards[i].schedule, uuid);
+    }
 }
 
 static void decide_on_joint_turns(struct card_board *board, uint64_t now) {

@@ -51,6 +51,9 @@ void card_board_leave(struct card_board *board, int client, uint64_t now);
  * due. */
 uint64_t card_boards_run(uint64_t now);
 
+/* Writes what the turns on each card did into the debug log. */
+void card_boards_log_turns(void);
+
 /* Number of the board among all. */
 unsigned card_board_number(const struct card_board *board);
 

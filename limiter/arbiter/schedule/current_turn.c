@@ -251,6 +251,7 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     learn_turn_length(tenant, turn, ended, idle_since);
     note_ending(tenant, turn, ended, idle_since);
     if (turn->asked_back_at) tenant_note_asked_back(tenant, saturating_sub(ended, turn->asked_back_at));
+    turn_counts_note_end(&tenant->counts, turn->asked_back_at, ended);
     charge_overrun(schedule, turn, ended);
     if (group_turn_is_current(schedule))
         group_turn_take_back(schedule);

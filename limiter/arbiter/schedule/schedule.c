@@ -166,6 +166,11 @@ void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn
     current_turn_note_waiter(schedule, now);
 }
 
+/* Counts the first DONE of a turn, or of a client's part of it. */
+static void count_done(struct schedule *schedule, uint64_t drains_at_before, uint64_t rest) {
+    if (!drains_at_before) turn_counts_note_done(&schedule->tenants[schedule->turn.tenant].counts, rest);
+}
+
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, bool is_awaited,
                    uint64_t now) {
     struct current_turn *turn = &schedule->turn;
@@ -174,12 +179,16 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     uint64_t drains_at = max_u64(now + (is_credible ? rest : REST_MAX), turn->began_at);
     if (group_turn_is_current(schedule)) {
         current_turn_account(schedule, now);
-        if (group_turn_note_done(schedule, client, number, drains_at, is_awaited)) conclude_group_turn(schedule, now);
+        uint64_t before = schedule->clients[client].part.drains_at;
+        if (!group_turn_note_done(schedule, client, number, drains_at, is_awaited)) return;
+        count_done(schedule, before, rest);
+        conclude_group_turn(schedule, now);
         return;
     }
     if (!turn->number || turn->number != number || turn->client != client) return;
     if (turn->drains_at && turn->drains_at <= drains_at && !turn->is_drain_awaited) return;
     turn->may_finish &= is_credible;
+    count_done(schedule, turn->drains_at, rest);
     current_turn_account(schedule, now);
     current_turn_note_done(schedule, drains_at, is_awaited && !turn->drains_at, now);
 }

@@ -10,6 +10,7 @@
  *     joint_turns.c        turns that are held jointly, and their measurement
  *     contention.c         whether launches on the card need turns
  *     clients.c            queues of waiting clients, and pages to be published
+ *     turn_log.c           lines of the debug log about each tenant's turns
  * All times are in ns; points in time are CLOCK_MONOTONIC. Indices that stand for none are SCHEDULE_NONE. */
 #ifndef VGPU_ARBITER_SCHEDULE_SCHEDULE_STATE_H
 #define VGPU_ARBITER_SCHEDULE_SCHEDULE_STATE_H

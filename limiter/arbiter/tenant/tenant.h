@@ -13,6 +13,7 @@
 #include "arbiter/tenant/overrun_budget.h"
 #include "arbiter/tenant/recent_time.h"
 #include "arbiter/tenant/tenant_use.h"
+#include "arbiter/tenant/turn_counts.h"
 #include "common/arbitration.h"
 #include "common/arithmetic.h"
 
@@ -72,6 +73,7 @@ struct tenant {
     uint64_t suitable_turn_ns;    /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
     struct tenant_use use;        /* what is measured to decide on joint turns */
     uint64_t held_ns;             /* how long it has held the card in all */
+    struct turn_counts counts;    /* for the debug log */
 };
 
 /* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */
