@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-import pynvml
-
 from cluster import bare, missing
 from cluster.cluster import GpuCluster
 from cluster.gpu_machine import image, node
 from cluster.programs.containerd import ContainerdMajor
+from vgpu.adapters.nvml.session import Nvml
+from vgpu.domain.errors import NvmlError
 
 IMAGES = "VGPU_IMAGES"  # the folder of images that were built on another machine
 
@@ -39,12 +39,11 @@ class GpuMachineCluster(GpuCluster):
 def check_cards() -> None:
     """Raise missing.Missing where NVML finds no card."""
     try:
-        pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
-        pynvml.nvmlShutdown()
-    except pynvml.NVMLError as error:
+        with Nvml() as nvml:
+            cards = nvml.gpus()
+    except NvmlError as error:
         raise missing.Missing([f"an NVIDIA driver that works (NVML: {error})"]) from None
-    if not count:
+    if not cards:
         raise missing.Missing(["an NVIDIA card: NVML finds none"])
 
 

@@ -7,13 +7,13 @@ import sys
 import tarfile
 from pathlib import Path
 
-import pynvml
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster import missing
 from cluster.gpu_machine import cluster, image, pack, unpack
+from vgpu.domain.errors import NvmlError
 
 
 @given(sizes=st.lists(st.integers(0, 30), max_size=12), limit=st.integers(1, 40))
@@ -122,9 +122,9 @@ def test_a_machine_that_lacks_something_is_told_before_anything_is_packed(
 
 def test_a_machine_without_a_driver_is_told_before_the_cluster_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        raise NvmlError(12, "LibraryNotFound")
 
-    monkeypatch.setattr(pynvml, "nvmlInit", fails)
+    monkeypatch.setattr(cluster, "Nvml", fails)
     with pytest.raises(missing.Missing, match="an NVIDIA driver that works"):
         cluster.GpuMachineCluster()
 

@@ -52,6 +52,12 @@ def until_a_pod_runs(namespace: PodNamespace, name: str) -> float:
     return time.monotonic() - began
 
 
+def failures(namespace: PodNamespace) -> list[str]:
+    """Why pods have failed."""
+    failed = ((pod["metadata"]["name"], pod["status"]) for pod in namespace.all() if pod["status"]["phase"] == "Failed")
+    return [f"{name}: {status.get('reason')}: {status.get('message')}" for name, status in failed]
+
+
 def decided(namespace: PodNamespace, both: Sequence[SchedulerReplica]) -> list[str]:
     """Return the pods whose decisions the history has, by their UIDs; empty while the two replicas' answers differ."""
     cluster = namespace.cluster
@@ -98,7 +104,7 @@ def test_two_replicas_place_every_pod_once_whatever_happens_to_the_leader(namesp
         namespace.until(lambda: running <= set(decided(namespace, both)), "the one history has every pod", 60)
     progress.say(f"two replicas: a new pod runs after { ({name: round(s, 1) for name, s in took.items()}) } s")
     phases = collections.Counter(namespace.phases().values())
-    assert set(phases) <= {"Running", "Succeeded"}, phases
+    assert set(phases) <= {"Running", "Succeeded"}, (phases, failures(namespace))
     assert sum(phases.values()) == len(wanted) + len(took)
     for card, peak in audit.peaks(cluster.control.audit, since, namespace.name).items():
         assert peak.memory_mib <= 81920, card
