@@ -53,7 +53,7 @@ FEW_PROCESSORS: Final = RequestLoad(launches=6, us=90, host_us=0, rest_us=600)
 
 
 def small_program(programs: int, first_us: tuple[int, ...] = ()) -> RequestLoad:
-    """Return the load of one of so many programs, which begins with these kernels."""
+    """Return the load of each of `programs` programs. Its first kernels take `first_us` us each."""
     load = EAGER if (os.cpu_count() or 1) >= programs else FEW_PROCESSORS
     return replace(load, first_us=first_us)
 

@@ -1,4 +1,4 @@
-"""A process of `benchmarks.space.client`, seen from the one that tells it what to do."""
+"""Starts a process of `benchmarks.space.client`, and tells it what to do."""
 
 import json
 import select

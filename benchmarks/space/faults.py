@@ -201,7 +201,7 @@ def measure(case: FaultCase) -> ResultRow:
 
 
 def await_told(stage: FaultStage, *, is_told: bool) -> dict[str, bool]:
-    """Return who knows of a fault, at the latest TOLD_S after now where somebody must."""
+    """Return who knows of a fault. Where somebody must know, wait for that for up to TOLD_S."""
     if is_told:
         until(lambda: any(stage.told().values()), TOLD_S)
     return stage.told()
