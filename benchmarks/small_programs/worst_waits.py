@@ -15,7 +15,7 @@ STARTS_WITH_US: Final = (8000, 40_000)  # kernels of the program that starts
 BOUND_MS: Final = 300.0  # ADR 184: of a tenant that has had its guarantee; one that is behind waits for 0.1 s
 FEW_TURNS, MANY_TURNS = 40.0, 200.0  # in a second: of 16 joint turns, and of turns apart
 LONGEST, *RATES = requests_load.RATES
-STARTED: Final = "longest of the one that started with 48 ms of kernels ms"
+STARTED: Final = "longest request of the program with long first kernels ms"
 TURNS: Final = "turns each s"
 OF_ONE: Final = "longest of program "
 

@@ -201,7 +201,7 @@ def measure(case: FaultCase) -> ResultRow:
 
 
 def await_told(stage: FaultStage, *, is_told: bool) -> dict[str, bool]:
-    """Return who knows of a fault. Where somebody must know, wait for that for up to TOLD_S."""
+    """Return who knows of a fault. With `is_told`, wait until somebody does, for TOLD_S at most."""
     if is_told:
         until(lambda: any(stage.told().values()), TOLD_S)
     return stage.told()

@@ -102,3 +102,16 @@ def is_released(job: Job) -> bool:
     release(job)
     time.sleep(0.01)
     return not any(job.turns)
+
+
+def assert_that_one_begins_when_the_other_has_drained(first: Job, second: Job) -> None:
+    """Two jobs on the same two cards: the second begins on neither before both have drained."""
+    first.clients[0].want()
+    until(lambda: all(first.turns))
+    second.clients[1].want()
+    until(lambda: all(first.is_asked_back))
+    first.clients[0].done()
+    time.sleep(0.005)
+    assert second.turns == [False, False]
+    first.clients[1].done()
+    until(lambda: all(second.turns))

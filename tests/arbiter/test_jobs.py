@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tests.arbiter.conftest import Node, until
-from tests.arbiter.jobs import CARDS, Job, add, become_jobs, release
+from tests.arbiter.jobs import (
+    CARDS,
+    Job,
+    add,
+    assert_that_one_begins_when_the_other_has_drained,
+    become_jobs,
+    release,
+)
 
 
 def pair(node: Node) -> tuple[Job, Job]:
@@ -26,16 +33,7 @@ def test_a_job_that_asks_on_one_card_has_its_turn_on_all(node: Node) -> None:
 
 
 def test_a_job_begins_when_the_last_card_of_the_other_one_has_drained(node: Node) -> None:
-    first, second = pair(node)
-    first.clients[0].want()
-    until(lambda: all(first.turns))
-    second.clients[1].want()
-    until(lambda: all(first.is_asked_back))
-    first.clients[0].done()
-    time.sleep(0.005)
-    assert second.turns == [False, False]
-    first.clients[1].done()
-    until(lambda: all(second.turns))
+    assert_that_one_begins_when_the_other_has_drained(*pair(node))
 
 
 def test_a_tenant_of_one_card_begins_on_a_card_that_has_drained(node: Node) -> None:

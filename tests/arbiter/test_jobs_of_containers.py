@@ -5,14 +5,25 @@ import time
 from dataclasses import replace
 
 from tests.arbiter.conftest import Container, Node, until
-from tests.arbiter.jobs import CARDS, Job, add, become_jobs, release, write
+from tests.arbiter.jobs import (
+    BUSY_UNTIL,
+    CARD_ROW,
+    CARD_SIZE,
+    CARDS,
+    Job,
+    add,
+    assert_that_one_begins_when_the_other_has_drained,
+    become_jobs,
+    release,
+    write,
+)
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit, Limits
 
 JOB, OTHER_JOB = b"j" * 16, b"o" * 16
 ACTIVITY, ACTIVITY_SIZE, WINDOW, WINDOW_STATE = 753920, 256, 244, 252  # of a region
-HOLDER, CARD_ROW, CARD_SIZE, BUSY_UNTIL = 160, 256, 256, 152
+HOLDER = 160  # of a card's row
 AWAITED = 1 << 30
 
 
@@ -48,16 +59,7 @@ def test_a_job_of_two_containers_that_asks_on_one_card_has_its_turn_on_both(node
 
 
 def test_a_job_of_two_containers_begins_when_the_last_card_of_the_other_one_has_drained(node: Node) -> None:
-    first, second = pair(node)
-    first.clients[0].want()
-    until(lambda: all(first.turns))
-    second.clients[1].want()
-    until(lambda: all(first.is_asked_back))
-    first.clients[0].done()
-    time.sleep(0.005)
-    assert second.turns == [False, False]
-    first.clients[1].done()
-    until(lambda: all(second.turns))
+    assert_that_one_begins_when_the_other_has_drained(*pair(node))
 
 
 def test_each_container_is_told_how_far_the_others_are_when_the_turn_is_asked_back(node: Node) -> None:

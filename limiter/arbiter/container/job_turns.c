@@ -167,7 +167,7 @@ static bool take_back(const struct job *job, uint64_t now) {
     return true;
 }
 
-/* Nobody else waits for these cards, so that their use is not read otherwise. */
+/* No other tenant waits for these cards, so nothing else reads their use. */
 static bool take_back_idle(const struct job *job, uint64_t now) {
     bool is_any = false;
     for (unsigned i = 0; i < job->count && job->spans && job->is_fixed; i++) {

@@ -73,7 +73,7 @@ static bool is_possible(const struct schedule *schedule, uint64_t now) {
 
 /* Among tenants within their guarantees one is slower only because another one, which turns apart happened to serve
  * less, has what it is to have. In the first moments of a measurement every tenant that runs has more than its
- * guarantee, so who is ahead is judged in JOINT_TRIAL at least. */
+ * guarantee, so that is judged over JOINT_TRIAL at least. */
 static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
     struct joint_figures figures = {.wanted_ns = schedule->wanted_ns,
                                     .contested_ns = schedule->contested_ns,
