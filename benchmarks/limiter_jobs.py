@@ -15,20 +15,30 @@ many cards as a job has, and runs on simulated ones, too. Exits with 1 when a go
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import limiter
+from benchmarks.card_jobs import jobs as framework_jobs
+from benchmarks.card_jobs import measures
+from benchmarks.card_jobs.measures import MeasureSettings
+from benchmarks.card_jobs.mixes import AloneMix, BesideTrainers, JobMix, TwoJobs
 from benchmarks.compute import linked_jobs, scenario
-from benchmarks.compute.scenario import Failure, ScenarioFigure
+from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
+
+FRAMEWORKS: Final = "frameworks"
+JOBS: Final = (*linked_jobs.JOBS, *framework_jobs.JOBS)
+NOWHERE: Final = Path("/dev/null")
+SOURCES: Final = (*recorder.COMPUTE_SOURCES, "benchmarks/card_jobs")
 
 
 def main() -> int:
     """Run the jobs, print a line for each share, and return 1 when a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("jobs", nargs="*", metavar="job", help=f"of {', '.join(linked_jobs.JOBS)}; all by default")
+    parser.add_argument("jobs", nargs="*", metavar="job", help=f"of {', '.join(JOBS)}; by default those in C")
     parser.add_argument("--cards", type=int, default=2, help="of a job, at most 8")
     parser.add_argument(
         "--shares", type=int, nargs="+", default=[100, 80, 50, 20], help="percent; 100: no limit of time"
@@ -40,13 +50,20 @@ def main() -> int:
     parser.add_argument(
         "--beside", nargs="+", choices=list(linked_jobs.BESIDE), default=[], help="what shares the cards"
     )
+    parser.add_argument("--second-share", type=int, help="of the second job, beside a job in PyTorch or JAX")
+    parser.add_argument(
+        "--backend",
+        choices=["nccl", "gloo"],
+        default="nccl",
+        help="gloo: try programs without cards, recording nothing",
+    )
     asked = parser.parse_args()
-    if unknown := set(asked.jobs) - set(linked_jobs.JOBS):
+    if unknown := set(asked.jobs) - {*JOBS, FRAMEWORKS}:
         parser.error(f"no such job: {', '.join(sorted(unknown))}")
     limiter.arbiter_path()  # raises at once when it is not built
-    record = ResultRecorder(asked.json, "limiter_jobs", recorder.COMPUTE_SOURCES)
+    record = ResultRecorder(NOWHERE if asked.backend == "gloo" else asked.json, "limiter_jobs", SOURCES)
     print(scenario.HEAD, flush=True)
-    for name in asked.jobs or linked_jobs.JOBS:
+    for name in named(asked.jobs):
         for row in rows(name, asked):
             record.add(row.as_row())
     print(f"{record}; {record.result.faults} goals missed")
@@ -55,6 +72,9 @@ def main() -> int:
 
 def rows(name: str, asked: argparse.Namespace) -> Iterator[ScenarioFigure | Failure]:
     """Measure a job, alone or beside others; print and yield each row."""
+    if name in framework_jobs.JOBS:
+        yield from framework_rows(name, asked)
+        return
     if asked.beside:
         scenarios = [
             linked_jobs.BESIDE[beside](name, asked.cards, share, asked.policy, asked.seconds)
@@ -66,6 +86,35 @@ def rows(name: str, asked: argparse.Namespace) -> Iterator[ScenarioFigure | Fail
     for row in linked_jobs.measure(name, asked.cards, asked.shares, asked.seconds, asked.rounds):
         print(linked_jobs.line(row), flush=True)
         yield row
+
+
+def named(jobs: Sequence[str]) -> list[str]:
+    """Return the jobs that a command line names."""
+    every = [framework_jobs.JOBS if name == FRAMEWORKS else [name] for name in jobs]
+    return [name for names in every for name in names] or list(linked_jobs.JOBS)
+
+
+def framework_rows(name: str, asked: argparse.Namespace) -> Iterator[ScenarioFigure | Failure]:
+    """Measure a job in PyTorch or JAX; print and yield each row. One that cannot run is printed with its reason."""
+    settings = MeasureSettings(asked.cards, asked.seconds, asked.rounds, asked.backend)
+    for mixes in mixes_of(name, asked):
+        try:
+            for row in measures.measure(mixes, settings):
+                print(linked_jobs.line(row), flush=True)
+                yield row
+        except SkippedError as reason:
+            print(f"| {linked_jobs.PART} | {mixes[0].name} | skipped: {reason} |" + " |" * 7, flush=True)
+
+
+def mixes_of(name: str, asked: argparse.Namespace) -> list[list[JobMix]]:
+    """Return what to measure of a job in PyTorch or JAX: lists of the same jobs, a mix for each share."""
+    cards, shares, second, policy = asked.cards, asked.shares, asked.second_share, asked.policy
+    made: dict[str, list[JobMix]] = {
+        "": [AloneMix(name, cards, share) for share in shares],
+        "job": [TwoJobs(name, cards, (share, second or share), policy) for share in shares],
+        "trainers": [BesideTrainers(name, cards, share, policy) for share in shares],
+    }
+    return [made[beside] for beside in asked.beside or [""]]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from benchmarks.report.tables.card_jobs import BESIDE_JOBS, FRAMEWORK_JOBS
 from benchmarks.report.tables.comparison import COMPARISON
 from benchmarks.report.tables.control_plane import (
     ADMIN_LOAD,
@@ -81,6 +82,8 @@ TABLES: Final = (
     SPACE_GUIDE,
     SPACE_COMPARISON,
     JOBS,
+    FRAMEWORK_JOBS,
+    BESIDE_JOBS,
     ARBITER,
     SCHEDULE,
     CHURN,
