@@ -48,12 +48,22 @@ static void cap(struct region_card *card) {
     card->kept_tokens = (uint64_t)clamp(card->tokens - burst_cap, 0, kept);
 }
 
-void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited) {
-    uint64_t earned = min_u64(waited, TOKEN_BUCKET_WAIT_MAX) * share / FULL_SHARE;
+static void keep(struct region_card *card, uint64_t earned, bool was_long) {
     if (card->kept_tokens == 0) card->kept_max = 0;
-    if (waited >= TOKEN_BUCKET_LONG_WAIT) card->kept_max = max_u64(card->kept_max, earned);
+    if (was_long) card->kept_max = max_u64(card->kept_max, earned);
     uint64_t kept = min_u64(card->kept_tokens, TOKEN_BUCKET_WAIT_MAX);
     card->kept_tokens = min_u64(kept + earned, min_u64(card->kept_max, TOKEN_BUCKET_WAIT_MAX));
+}
+
+/* The turn that begins ends by the tokens that are in the region (`token_bucket_covers`): without those of the wait it
+ * would end after the burst cap, and the neighbour would begin its next long kernel. In a short wait another process of
+ * the container may have used what has not been charged yet, so nothing is capped then. */
+void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited, uint64_t now) {
+    bool was_long = waited >= TOKEN_BUCKET_LONG_WAIT;
+    keep(card, min_u64(waited, TOKEN_BUCKET_WAIT_MAX) * share / FULL_SHARE, was_long);
+    if (!was_long) return;
+    refill(card, share, now);
+    cap(card);
 }
 
 static void forget_kept_when_idle(struct region_card *card, uint64_t now) {

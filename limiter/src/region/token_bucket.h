@@ -46,8 +46,8 @@ void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now
 /* The process has waited `waited` ns for the card, which another container used, before it got its turn. After a long
  * wait the tokens that were earned in it, and in waits after it, are kept beyond the burst cap, up to those of the long
  * wait, until they are used or the container is idle: otherwise a neighbour with long kernels would leave it a part of
- * its share. */
-void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited);
+ * its share. The turn that begins at `now` has them. */
+void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited, uint64_t now);
 
 /* Whether the holder may keep the turn after a charge of `expected` ns: tokens are left then, and no process waits.
  * Needs no lock. */

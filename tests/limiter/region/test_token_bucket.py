@@ -30,6 +30,11 @@ class Card:
         ticket = self.tickets.setdefault(who, ctypes.c_uint32(0))
         return int(self.pure.token_bucket_take(self.row, who, ctypes.byref(ticket), self.share, U64(now)))
 
+    def covers(self, expected: int) -> bool:
+        covers = self.pure.token_bucket_covers
+        covers.restype = ctypes.c_bool
+        return bool(covers(self.row, U64(expected)))
+
     def charge(self, who: int, cost: int, now: int) -> None:
         self.pure.token_bucket_charge(self.row, who, self.share, U64(cost), U64(now))
 
@@ -187,7 +192,7 @@ def test_tokens_of_a_long_wait_for_another_container_are_kept(compute: ctypes.CD
     card = Card(compute, 30)
     assert card.take(2, START) == 0
     now = START + 700 * MS
-    card.pure.token_bucket_keep_earned(card.row, 30, U64(700 * MS))
+    card.pure.token_bucket_keep_earned(card.row, 30, U64(700 * MS), U64(now))
     for _ in range(27):  # 210 ms that were earned and 3 of each turn's 10 ms pay for 270 ms
         now += 10 * MS
         card.charge(2, 10 * MS, now)
@@ -195,11 +200,20 @@ def test_tokens_of_a_long_wait_for_another_container_are_kept(compute: ctypes.CD
     compute.region_close(card.region)
 
 
+def test_the_turn_after_a_long_wait_has_what_was_earned_in_it(compute: ctypes.CDLL) -> None:
+    card, now = Card(compute, 50), START + 100 * MS
+    assert card.take(2, START) == 0
+    card.pure.token_bucket_keep_earned(card.row, 50, U64(100 * MS), U64(now))
+    assert card.covers(49 * MS)  # 50 ms were earned
+    assert not card.covers(50 * MS)
+    compute.region_close(card.region)
+
+
 @pytest.mark.parametrize(("waited", "idle"), [(49 * MS, 0), (700 * MS, 101 * MS)])
 def test_tokens_are_not_kept_after_a_short_wait_or_an_idle_time(compute: ctypes.CDLL, waited: int, idle: int) -> None:
     card, now = Card(compute, 30), START + 700 * MS
     assert card.take(2, START) == 0
-    card.pure.token_bucket_keep_earned(card.row, 30, U64(waited))
+    card.pure.token_bucket_keep_earned(card.row, 30, U64(waited), U64(now))
     card.charge(2, MS, now)
     now += idle
     assert card.take(2, now) == 0

@@ -72,8 +72,9 @@ uint32_t container_turn_count(const struct turn_request *request) {
 void container_turn_seize(const struct turn_request *request, uint64_t waited) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (!region || !request->card) return;
-    token_bucket_seize(request->card, request->holder_id, clock_now());
-    token_bucket_keep_earned(request->card, request->share, waited);
+    uint64_t now = clock_now();
+    token_bucket_seize(request->card, request->holder_id, now);
+    token_bucket_keep_earned(request->card, request->share, waited, now);
 }
 
 void container_turn_extend(struct turn_request *request, uint64_t until) {
