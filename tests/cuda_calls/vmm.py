@@ -43,9 +43,9 @@ def mapped(handle: int, size: int) -> int:
     return address.value
 
 
-def allow(address: int, size: int) -> int:
-    """Result of cuMemSetAccess: read and write by the first card."""
-    access = (ctypes.c_int * 3)(1, 0, 3)  # CUmemAccessDesc
+def allow(address: int, size: int, device: int = 0) -> int:
+    """Result of cuMemSetAccess: read and write by a device."""
+    access = (ctypes.c_int * 3)(1, device, 3)  # CUmemAccessDesc
     return int(cuda.cuMemSetAccess(ctypes.c_uint64(address), ctypes.c_size_t(size), access, ctypes.c_size_t(1)))
 
 

@@ -98,6 +98,11 @@ uint64_t physical_memory_hold_at(uint64_t address) {
     return add_reference(mappings_at(address).number, REFERENCE_OTHER);
 }
 
+int physical_memory_card_at(uint64_t address) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return references_card(mappings_at(address).number);
+}
+
 uint64_t physical_memory_hold_imported(int descriptor) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     return add_reference(references_exported(descriptor), REFERENCE_IMPORTED);

@@ -59,6 +59,9 @@ uint64_t physical_memory_hold_at(uint64_t address);
  * where it is unknown. */
 uint64_t physical_memory_hold_imported(int descriptor);
 
+/* The region's row of the card whose memory is mapped at an address; -1 where it is unknown. */
+int physical_memory_card_at(uint64_t address);
+
 /* Adds a reference to the memory of a number. */
 void physical_memory_add_reference(uint64_t number, enum reference_kind kind);
 

@@ -121,6 +121,11 @@ struct exported_memory references_export(uint64_t number, int descriptor) {
         .number = number, .card = memory.card, .bytes = memory.bytes, .group = hash_table_find(&groups, number).value};
 }
 
+int references_card(uint64_t number) {
+    struct hash_table_entry memory = hash_table_find(&memories, number);
+    return memory.key != 0 ? memory.card : -1;
+}
+
 uint64_t references_exported(int descriptor) { return descriptors_find(&descriptors, descriptor); }
 
 void references_disown(int descriptor) { descriptors_remove(&descriptors, descriptor); }

@@ -50,6 +50,9 @@ void references_set_pool(uint64_t number, int card, uint64_t bytes);
 /* Forgets a number that has no references. */
 void references_cancel(uint64_t number);
 
+/* The region's row of the memory's card; -1 where the number is unknown. */
+int references_card(uint64_t number);
+
 /* Adds a reference; no effect where the number is unknown. */
 void references_add(uint64_t number, enum reference_kind kind);
 
