@@ -4,7 +4,7 @@
 
 small: requests of `benchmarks.applications.small_model`, one after the other.
 
-Waits for a line, computes for SECONDS, and writes the begin and the end of each kernel on the card into FILE: pairs of
+Waits for a line; a small model then computes without a trace until another line comes. Computes for SECONDS, and writes the begin and the end of each kernel on the card into FILE: pairs of
 64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N,
 "requests": M}; M is 0 for products.
 """
@@ -13,6 +13,7 @@ import array
 import collections
 import importlib
 import json
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ profiler: Any = importlib.import_module("torch.profiler")
 
 SIZE = 6144  # about 0.7 ms a product on an H200: a trace of two minutes has 170,000 kernels
 IN_FLIGHT = 16
+WARM_S = 0.1
 
 
 def main() -> None:
@@ -33,6 +35,10 @@ def main() -> None:
     torch.cuda.synchronize()
     print(json.dumps({"result": 0, "ready": True}), flush=True)
     sys.stdin.readline()
+    if kind == "small":
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            work(time.monotonic() + WARM_S)
+        sys.stdin.readline()
     with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as trace:
         requests = work(time.monotonic() + seconds)
         torch.cuda.synchronize()

@@ -23,9 +23,16 @@ def test_a_kernel_that_is_interrupted_counts_as_the_others_at_its_place() -> Non
 
 
 def test_kernels_of_other_lengths_at_other_places_are_no_interruptions() -> None:
-    assert own_times(trace(*(10, 100) * 6), 6) == KernelTimes(660e-6, 0.0, 0)
+    assert own_times(trace(*(10, 100) * 6), 6) == KernelTimes(660e-6, pytest.approx(11 * 0.5e-6), 0.0, 0)
 
 
 def test_nothing_is_taken_off_where_kernels_do_not_repeat() -> None:
     assert own_times(trace(10, 10, 5000), 2).slices_s == 0
-    assert own_times(trace(10, 5000), 0) == KernelTimes(5010e-6, 0.0, 0)
+    assert own_times(trace(10, 5000), 0) == KernelTimes(5010e-6, 0.5e-6, 0.0, 0)
+
+
+def test_pauses_count_where_the_next_kernel_has_been_launched() -> None:
+    found = own_times([(0, 10 * US), (13 * US, 20 * US), (24 * US, 30 * US)], 1)
+    assert found.gpu_s == pytest.approx(
+        26e-6
+    )  # 23 of kernels and 3 of the first pause; in the second the host was late
