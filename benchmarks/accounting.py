@@ -10,9 +10,10 @@ merged trace, that is the time in which any kernel ran; the goal is 1 %. NVML's 
 it.
 
 Small models hold turns jointly, so that their kernels contain each other's time slices: there a container's trace is
-without them, and with the pauses between kernels (`gpu_time/kernel_times.py`), its goal is 3 %, and the sum is compared with that of the traces.
-Both begin when the models have computed for some seconds, and the arbiter has found out how they share the card best. One of them
-may report zero: a process of its container writes all the time into the region that no GPU time was used.
+without them, and with the pauses between kernels (`gpu_time/kernel_times.py`), its goal is 3 %, and the sum is compared
+with that of the traces. Accounts and traces begin when the models have computed for some seconds, and the arbiter has
+found out how they share the card best. One of them may report zero: a process of its container writes all the time into
+the region that no GPU time was used.
 """
 
 import argparse

@@ -84,3 +84,17 @@ def test_long_kernels_of_which_two_are_in_flight_keep_to_the_share(make_containe
     seconds, kernel = 4, 0.1
     share = start(make_container(LIMIT, 20))(f"launches.steady_share({kernel * 1e6:.0f}, {seconds}, 2, 2)")
     assert share <= 0.2 + kernel / seconds + ALLOWANCE
+
+
+@pytest.mark.parametrize("policy", ["fixed", "burst"])
+def test_a_fixed_share_is_kept_beside_kernels_that_spin_all_the_time(tenants: Tenants, policy: str) -> None:
+    """Before, half of the neighbour's turns ended for a moment without work, in which its share was charged."""
+    spinning, neighbour = tenants.add(40, policy), tenants.add(50)
+
+    def is_kept() -> bool:
+        spinning.session.tell("delays.feed_beside_spins(500, 5, 0.1)")
+        got = neighbour.session("launches.steady_share(1000, 4, 8, 1)")
+        spinning.session.answer()
+        return 0.46 <= float(got) <= 0.53
+
+    assert reached(is_kept)

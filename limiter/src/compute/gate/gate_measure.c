@@ -31,8 +31,11 @@
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
 
-/* How long a job's work that is on the card counts as work that goes on, for the arbiter. */
+/* How long work that is on the card counts as work that goes on, for the arbiter. */
 #define SEEN_AT_WORK (2 * NS_PER_MS)
+
+/* Within this time the waiting launch is on the card when the work before it has drained and been charged. */
+#define TIME_TO_GO_ON (NS_PER_MS / 2)
 
 /* Polls slowly while the drain is more than 2 ms off, then fast. */
 static void sleep_until_next_poll(uint64_t drained) {
@@ -151,6 +154,11 @@ static bool is_drained(struct gate *gate) {
     return turn_events_are_done(events);
 }
 
+/* A turn whose share is charged now and then goes on behind that, for the launch that waits. */
+static bool goes_on(const struct gate *gate) {
+    return card_turn_is_held(&gate->request) || card_turn_is_of_job(&gate->request);
+}
+
 static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) {
     gate->turn.early.is_beside = arbiter_link_is_contended(&gate->request.link);
     uint64_t since = clock_now(), slack = linked_window_is_any(&gate->request) ? LINKED_SLACK : 0;
@@ -159,7 +167,7 @@ static enum drain await_drain(struct gate *gate, uint64_t need, uint64_t until) 
     unsigned charges = 0;
     while (!is_drained(gate)) {
         uint64_t now = clock_now();
-        if (card_turn_is_of_job(&gate->request)) container_turn_note_awaited(&gate->request, now + SEEN_AT_WORK);
+        if (goes_on(gate)) container_turn_note_awaited(&gate->request, now + SEEN_AT_WORK);
         if (now > until) return DRAIN_TIMED_OUT;
         if (now > due_at && is_given_back) card_turn_resume(&gate->request);
         if (now > due_at && takes_loan(gate, need, has_waited_long(gate, since, &charges))) return DRAIN_STAYS;
@@ -173,7 +181,8 @@ enum drain gate_measure_await_drain(struct gate *gate, uint64_t need, uint64_t u
     uint64_t since = clock_now();
     linked_window_note_wait(&gate->request, true);
     enum drain drain = await_drain(gate, need, until);
-    if (card_turn_is_of_job(&gate->request)) container_turn_note_awaited(&gate->request, 0);
+    bool is_of_job = card_turn_is_of_job(&gate->request);
+    if (goes_on(gate)) container_turn_note_awaited(&gate->request, is_of_job ? 0 : clock_now() + TIME_TO_GO_ON);
     linked_window_note_wait(&gate->request, false);
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     return drain;
