@@ -5,8 +5,8 @@
 small: requests of `benchmarks.applications.small_model`, one after the other.
 
 Waits for a line; a small model then computes without a trace until another line comes. Computes for SECONDS, and writes
-the begin and the end of each kernel on the card into FILE: pairs of 64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N,
-"requests": M}; M is 0 for products.
+the begin and the end of each kernel on the card into FILE: pairs of 64-bit integers, ns since 1970. Prints JSON lines:
+{"result": 0, "ready": true}, then {"result": 0, "kernels": N, "requests": M}; M is 0 for products.
 """
 
 import array
