@@ -271,6 +271,27 @@ JOBS: Final = ReportTable(
 )
 
 
+def _beside_jobs() -> Iterator[Line]:
+    for name in ("training", "threads", "containers", "short", "short-threads", "short-containers"):
+        for policy in ("burst", "fixed"):
+            two = linked_jobs.beside_job(name, _JOB_CARDS, _HALF_SHARE, policy, SECONDS)
+            yield from (Line(f"{two.name}; {figure}", (slug(two.part, two.name, figure),)) for figure in _OF_TWO)
+    for name in ("training", "short"):
+        mixed = linked_jobs.beside_trainers(name, _JOB_CARDS, _HALF_SHARE, "fixed", SECONDS)
+        yield from (Line(f"{mixed.name}; {figure}", (slug(mixed.part, mixed.name, figure),)) for figure in mixed.goals)
+
+
+_HALF_SHARE: Final = 50
+_OF_TWO: Final = linked_jobs.JOB_FIGURES[2:]  # what both do together, and their slowest steps
+JOBS_BESIDE: Final = ReportTable(
+    "jobs-beside",
+    DETAILS,
+    "jobs on the same two cards",
+    {"native": native(1), "with vgpushare": median(1)},
+    tuple(_beside_jobs()),
+)
+
+
 def _small_program_lines() -> Iterator[Line]:
     """Yield the lines of small programs; the longest requests of programs that do the same stand together."""
     for scenario in limiter_compute.scenarios(tuple(limiter_compute.SMALL_PROGRAMS), SECONDS):
