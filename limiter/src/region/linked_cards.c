@@ -93,4 +93,6 @@ void linked_cards_show_job(struct linked_card *own, struct linked_card *others, 
     for (unsigned i = 0; i < count; i++) others[i].window = others[i].window == job;
 }
 
-bool linked_cards_may_owe(int64_t tokens) { return tokens > -(int64_t)LINKED_AHEAD_MAX; }
+bool linked_cards_may_owe(int64_t tokens, uint64_t for_others) {
+    return tokens > -(int64_t)LINKED_AHEAD_MAX || for_others < LINKED_AHEAD_MAX;
+}
