@@ -5,6 +5,9 @@
 #include "container/container.h"
 #include "region/token_bucket.h"
 
+/* The most that one launch counts of the time that a card may have for others. */
+#define FOR_OTHERS_COUNTED_MAX (5 * NS_PER_MS)
+
 static const struct region_card *linked_card(const struct turn_request *request) {
     return __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
 }
@@ -55,6 +58,11 @@ bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_lat
     uint64_t now = clock_now();
     if (!region || (!is_sure && !linked_turn_is_other_awaited(request->card, is_late, now))) return false;
     return linked_turn_seize(request->card, request->holder_id, request->share, request->for_others_ns, now);
+}
+
+/* What a collective spins is not counted: its card would be waited for again, until its debts are repaid. */
+void linked_window_note_for_others(struct turn_request *request, uint64_t cost) {
+    request->for_others_ns = saturating_add(request->for_others_ns, min_u64(cost, FOR_OTHERS_COUNTED_MAX));
 }
 
 /* A part of the turn that is taken after another one goes on in the same window. */
