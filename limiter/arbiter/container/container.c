@@ -102,6 +102,7 @@ struct container_window container_window(const struct container *container, unsi
     bool is_awaited = (activity.window_state & REGION_WINDOW_AWAITED) != 0;
     return (struct container_window){.number = activity.window,
                                      .batches = activity.window_state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED),
+                                     .is_at_work = card.holder != 0 && !card.is_waiting,
                                      .is_late = is_awaited && is_work_late(&card, now)};
 }
 
