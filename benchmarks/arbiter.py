@@ -13,11 +13,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import limiter
+from benchmarks.compute import waiting_jobs
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import ResultRecorder
 from limiter import build
@@ -33,11 +34,13 @@ SOURCES = ("turn_client.c", "arbiter_clients.c")
 # turn, and long enough for the arbiter's limit on messages.
 SHAPES = ((2, 800), (8, 800), (300, 0))
 IDLE = (0, 2, 300)
+JOBS = (0, 1, 8, 64)
+FOUND_S = 1.0  # the arbiter reads limits and regions twice a second
 UNITS = {"median_us": "us", "p99_us": "us", "turns_per_s": "1/s", "processor_us_per_turn": "us"}
 
 
 def main() -> None:
-    """Measure, print and record two tables."""
+    """Measure, print and record three tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0, help="that each row is measured")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
@@ -46,9 +49,10 @@ def main() -> None:
         program = compiled(Path(scratch))
         turns = [take_turns(program, *shape, asked.seconds) for shape in SHAPES]
         idle = [stand_idle(clients, asked.seconds) for clients in IDLE]
+    jobs = [wait_for_debts(count, asked.seconds) for count in JOBS]
     record = ResultRecorder(asked.json, "arbiter", recorder.ARBITER_SOURCES)
-    record.add(*turn_rows(turns), *idle_rows(idle))
-    print(f"{table(turns, idle)}\n\n{record}")
+    record.add(*turn_rows(turns), *idle_rows(idle), *job_rows(jobs))
+    print(f"{table(turns, idle, jobs)}\n\n{record}")
 
 
 def compiled(folder: Path) -> Path:
@@ -63,15 +67,23 @@ def compiled(folder: Path) -> Path:
 @contextmanager
 def arbiter(containers: int) -> Iterator[tuple[int, list[str]]]:
     """Run an arbiter for `containers` containers; yield its PID and the containers' sockets."""
-    with tempfile.TemporaryDirectory(prefix="va-") as scratch:
-        sockets = [_add(Path(scratch), number) for number in range(containers)]
-        with subprocess.Popen([str(limiter.arbiter_path()), scratch]) as process:
-            try:
-                while not all(path.exists() for path in sockets):
-                    time.sleep(0.01)
-                yield process.pid, [str(path) for path in sockets]
-            finally:
-                process.terminate()
+    with (
+        tempfile.TemporaryDirectory(prefix="va-") as scratch,
+        serving(Path(scratch), [_add(Path(scratch), number) for number in range(containers)]) as served,
+    ):
+        yield served
+
+
+@contextmanager
+def serving(allocations: Path, sockets: list[Path]) -> Iterator[tuple[int, list[str]]]:
+    """Run an arbiter for the containers below a directory; yield its PID and their sockets."""
+    with subprocess.Popen([str(limiter.arbiter_path()), str(allocations)]) as process:
+        try:
+            while not all(path.exists() for path in sockets):
+                time.sleep(0.01)
+            yield process.pid, [str(path) for path in sockets]
+        finally:
+            process.terminate()
 
 
 def _add(allocations: Path, number: int) -> Path:
@@ -116,6 +128,20 @@ def stand_idle(clients: int, seconds: float) -> Document:
         return {"containers": clients, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
 
 
+def wait_for_debts(jobs: int, seconds: float) -> Document:
+    """Measure the arbiter while jobs of two containers wait for debts; with 0, two containers of no job do."""
+    containers = max(1, jobs) * waiting_jobs.CONTAINERS
+    with tempfile.TemporaryDirectory(prefix="va-") as scratch, ExitStack() as stack:
+        folder = Path(scratch)
+        sockets = [waiting_jobs.add(folder, number, is_of_job=jobs > 0) for number in range(containers)]
+        pid, _ = stack.enter_context(serving(folder, sockets))
+        waiting_jobs.ask(sockets, stack)
+        time.sleep(FOUND_S)
+        before = processor_ns(pid)
+        time.sleep(seconds)
+        return {"jobs": jobs, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
+
+
 def turn_rows(turns: Sequence[Document]) -> Iterator[result.ResultRow]:
     """Yield a row for each figure of each number of clients."""
     for turn in turns:
@@ -131,8 +157,15 @@ def idle_rows(idle: Sequence[Document]) -> Iterator[result.ResultRow]:
         yield result.ResultRow(id=row_id, value=document["processor_percent"], unit="%")
 
 
-def table(turns: Sequence[Document], idle: Sequence[Document]) -> str:
-    """Return the figures as two tables in Markdown."""
+def job_rows(jobs: Sequence[Document]) -> Iterator[result.ResultRow]:
+    """Yield a row for each number of jobs that wait."""
+    for document in jobs:
+        row_id = result.slug("arbiter", f"{document['jobs']} jobs wait")
+        yield result.ResultRow(id=row_id, value=document["processor_percent"], unit="%")
+
+
+def table(turns: Sequence[Document], idle: Sequence[Document], jobs: Sequence[Document]) -> str:
+    """Return the figures as three tables in Markdown."""
     lines = [
         "| clients | held us | end to next wakeup us: median | p99 | turns/s | arbiter's processor us a turn |",
         "|---|---|---|---|---|---|",
@@ -142,6 +175,8 @@ def table(turns: Sequence[Document], idle: Sequence[Document]) -> str:
         lines.append(f"| {row['clients']} | {row['hold_us']} | {times} | {row['processor_us_per_turn']:.1f} |")
     lines += ["", "| idle containers | arbiter's processor % |", "|---|---|"]
     lines += [f"| {row['containers']} | {row['processor_percent']:.3f} |" for row in idle]
+    lines += ["", "| jobs of two containers that repay a debt | arbiter's processor % |", "|---|---|"]
+    lines += [f"| {row['jobs']} | {row['processor_percent']:.3f} |" for row in jobs]
     return "\n".join(lines)
 
 

@@ -222,6 +222,23 @@ def test_a_job_that_owes_on_one_card_waits_on_all_until_that_is_repaid(node: Nod
     assert 0.35 < time.monotonic() - begun < 1
 
 
+def test_a_job_that_repays_for_longer_than_a_tenant_counts_as_active_stays_one(node: Node) -> None:
+    """Before, it was none after two seconds: the card that owed nothing had a turn, and spun for the other one."""
+    job = fixed_gang(node)
+    job.want()
+    until(lambda: all(job.turns))
+    owe(node.containers[1], 1, 1500)  # 3 s at 50 %
+    release(job)
+    until(lambda: not any(job.turns))
+    job.clients[0].want()
+    begun = time.monotonic()
+    while time.monotonic() < begun + 2.6:
+        assert job.turns == [False, False]
+        assert job.is_of_job()
+        time.sleep(0.02)
+    until(lambda: all(job.turns))
+
+
 def test_a_job_that_owes_lets_others_have_the_card_that_it_waits_for(node: Node) -> None:
     job, other = fixed_gang(node), add(node, (0,), 0, share_of(0, 40, "fixed"))
     owe(node.containers[1], 1, 1000)

@@ -11,12 +11,14 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/region_layout.h"
+#include "common/share_tokens.h"
 
 /* Limit for all processes of a container together: more than 256 processes that take turns on eight cards send, and few
  * enough that several containers which send as much as they can do not overload the arbiter. */
 enum { MESSAGES_PER_SECOND = 10000 };
 
-#define DEBT_MAX (60000 * NS_PER_MS)
+/* No debt is waited for longer at once: the region's content is not trusted. */
+#define DEBT_TIME_MAX (60000 * NS_PER_MS)
 
 static ino_t inode_of(int parent_fd, const char *name) {
     struct stat status;
@@ -100,6 +102,7 @@ struct container_window container_window(const struct container *container, unsi
     bool is_awaited = (activity.window_state & REGION_WINDOW_AWAITED) != 0;
     return (struct container_window){.number = activity.window,
                                      .batches = activity.window_state & ~(REGION_WINDOW_SERVED | REGION_WINDOW_AWAITED),
+                                     .is_at_work = card.holder != 0 && !card.is_waiting,
                                      .is_late = is_awaited && is_work_late(&card, now)};
 }
 
@@ -109,14 +112,12 @@ static unsigned fixed_share(const struct container *container, const uint8_t uui
     return is_fixed ? cores : 0;
 }
 
-/* As the container's token bucket counts it (src/region/token_bucket.c). */
 uint64_t container_debt(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned row, uint64_t now) {
     struct region_card card;
     unsigned share = fixed_share(container, uuid);
-    if (!share || !read_row(container, row, &card) || card.tokens >= 0) return 0;
-    uint64_t debt = card.tokens < -(int64_t)DEBT_MAX ? DEBT_MAX : (uint64_t)-card.tokens;
-    uint64_t repaid_at = saturating_add(min_u64(card.refilled_at, now), debt * FULL_CORES / share + 1);
-    return min_u64(saturating_sub(repaid_at, now), DEBT_MAX);
+    if (!share || !read_row(container, row, &card)) return 0;
+    int64_t tokens = share_tokens_at(card.tokens, card.refilled_at, share, now);
+    return min_u64(share_tokens_time_to_repay(tokens, share), DEBT_TIME_MAX);
 }
 
 static struct container_use use_of(const struct region_card *row) {

@@ -80,6 +80,7 @@ uint64_t container_synchronize_ns(const struct container *container, unsigned ro
 struct container_window {
     uint32_t number;  /* of the job's turn */
     uint32_t batches; /* that the card has had in it */
+    bool is_at_work;  /* work of the card has not been charged */
     bool is_late;     /* a thread waits for work of the card, which should have ended */
 };
 

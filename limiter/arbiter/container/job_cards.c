@@ -2,6 +2,7 @@
 
 #include "arbiter/container/card_board.h"
 #include "arbiter/schedule/job_turn.h"
+#include "arbiter/tenant/tenant.h"
 #include "common/region_layout.h"
 
 enum { CARD_BITS = 64 };
@@ -50,7 +51,8 @@ static unsigned users_of(const struct job *job, const struct card_board *board) 
 
 static bool is_possible(const struct job *job, const struct job_member *member, const struct tenancy *card,
                         uint64_t now) {
-    return is_own(member, card) && job_turn_is_possible(card->board->schedule, card->tenant, now) &&
+    bool is_repaying = job->repaid_at && now < job->repaid_at + TENANT_ACTIVE_NS;
+    return is_own(member, card) && job_turn_is_possible(card->board->schedule, card->tenant, is_repaying, now) &&
            (job->members_count == 1 || users_of(job, card->board) == 1);
 }
 

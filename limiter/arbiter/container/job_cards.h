@@ -29,8 +29,9 @@ struct job {
     uint64_t called_at;                  /* before that turn */
     uint64_t asked_back_at;              /* it was asked back last */
     uint64_t handover_ns;                /* the average time from the call to the turn */
-    uint64_t repaid_at; /* of one that spans: when all cards have repaid what their shares owe, and have
-                           no work of the last turn */
+    uint64_t repaid_at;     /* of one that spans: when all cards have repaid what their shares owe, and have
+                               no work of the last turn */
+    uint64_t read_again_at; /* when its regions are to be read again for that */
     unsigned members_count;
     unsigned count;          /* of `cards`; 0 = it has its turns apart */
     uint32_t number;         /* of its last turn; never 0 */
@@ -39,6 +40,7 @@ struct job {
     bool is_named;           /* it is that of containers whose limits name it; else linked cards of one */
     bool spans;              /* `cards` are of several containers */
     bool is_fixed;           /* one of its containers has a fixed share */
+    bool is_read_now;        /* its regions were just read */
     bool is_any_awaited;     /* of one that spans: a thread waits for work that should have ended */
     bool is_contested;       /* another tenant waits for one of its cards */
 };

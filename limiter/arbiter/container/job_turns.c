@@ -17,9 +17,10 @@ enum { HANDOVERS_IN_TURN = 6, AVERAGE_OVER = 8 };
 /* How often the cards of a job in several containers are told of each other while they end. */
 #define PROGRESS_INTERVAL (NS_PER_MS / 5)
 
-/* Likewise while the job waits until its cards have repaid what they owe, or have no work any more; for how long it
- * waits for the latter, which may be a kernel that waits for nothing. */
+/* Likewise while the job waits until its cards have repaid what they owe, or have no work any more: while one has work,
+ * and while none has. For how long it waits for work, which may be a kernel that waits for nothing. */
 #define PROGRESS_INTERVAL_WAITING NS_PER_MS
+#define PROGRESS_INTERVAL_AT_REST (20 * NS_PER_MS)
 #define WORK_MAX                  (1000 * NS_PER_MS)
 
 /* Cards of such a job that is asked back are idle when their regions have said so for this long. */
@@ -153,6 +154,7 @@ static void ask_back(struct job *job, uint64_t now) {
 
 void job_turns_carry_out(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
     job->state = state;
+    job->read_again_at = 0;
     if (state == CO_CALLED) call(job, now);
     if (state == CO_RUNS) begin(job, view, now);
     if (state == CO_ENDS) ask_back(job, now);
@@ -180,21 +182,24 @@ static bool take_back_idle(const struct job *job, uint64_t now) {
     return is_any;
 }
 
-static bool is_any_at_work(const struct job *job, uint64_t now) {
-    bool is_any = false;
-    for (unsigned i = 0; i < job->count && now < job->asked_back_at + WORK_MAX; i++)
-        is_any |= container_window(job->cards[i]->container, job->cards[i]->region_row, now).is_late;
-    return is_any;
-}
-
+/* While no card is at work, nothing is charged, and no card can come to wait for another one. Without a debt they are
+ * read each time: the job may have its turn at once. */
 void job_turns_read_debts(struct job *job, uint64_t now) {
-    if (!job->spans || job->state == CO_RUNS) return;
-    uint64_t debt = is_any_at_work(job, now) ? PROGRESS_INTERVAL_WAITING : 0;
+    job->is_read_now = job->spans && job->state != CO_RUNS && now >= job->read_again_at;
+    if (!job->is_read_now) return;
+    uint64_t debt = 0;
+    bool is_any_at_work = false, is_any_late = false;
     for (unsigned i = 0; i < job->count; i++) {
         const struct tenancy *card = job->cards[i];
+        struct container_window window = container_window(card->container, card->region_row, now);
         debt = max_u64(debt, container_debt(card->container, card->board->uuid, card->region_row, now));
+        is_any_at_work |= window.is_at_work;
+        is_any_late |= window.is_late;
     }
+    if (is_any_late && now < job->asked_back_at + WORK_MAX) debt = max_u64(debt, PROGRESS_INTERVAL_WAITING);
     if (debt) job->repaid_at = now + debt;
+    uint64_t interval = is_any_at_work ? PROGRESS_INTERVAL_WAITING : PROGRESS_INTERVAL_AT_REST;
+    job->read_again_at = debt ? now + min_u64(interval, debt) : now;
 }
 
 /* Whether the cards need to know of each other although no turn of theirs ends. */
@@ -205,7 +210,7 @@ static bool is_to_be_told(const struct job *job, uint64_t now) {
 
 bool job_turns_keep_up(struct job *job, enum co_state state, const struct co_view *view, uint64_t now) {
     bool waits = state == CO_IDLE || state == CO_CALLED, has_news = false;
-    if (state == CO_ENDS || is_to_be_told(job, now)) has_news = tell_progress(job, now);
+    if (state == CO_ENDS || (job->is_read_now && is_to_be_told(job, now))) has_news = tell_progress(job, now);
     if (waits && view->wants_since) want_all(job, now);
     if (state == CO_ENDS && now >= job->asked_back_at + ANSWER_MAX) return take_back(job, now);
     if (state == CO_ENDS) has_news |= take_back_idle(job, now);
@@ -220,6 +225,5 @@ uint64_t job_turns_look_at(const struct job *job, uint64_t now) {
     if (job->state == CO_ENDS) return now + PROGRESS_INTERVAL;
     if (job->state == CO_RUNS) return job->is_fixed && now < job->ends_by ? job->ends_by : UINT64_MAX;
     if (!is_to_be_told(job, now)) return UINT64_MAX;
-    uint64_t next = now + PROGRESS_INTERVAL_WAITING;
-    return now < job->repaid_at ? min_u64(next, job->repaid_at) : next;
+    return job->read_again_at > now ? job->read_again_at : now + PROGRESS_INTERVAL_WAITING;
 }

@@ -19,10 +19,10 @@ static int32_t only_client(const struct schedule *schedule, int tenant) {
     return SCHEDULE_NONE;
 }
 
-bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t now) {
+bool job_turn_is_possible(const struct schedule *schedule, int tenant, bool is_repaying, uint64_t now) {
     const struct tenant *own = &schedule->tenants[tenant];
     return own->is_taken && own->clients == 1 && !own->demand.is_group && own->is_contended &&
-           tenant_is_active(own, now);
+           (is_repaying || tenant_is_active(own, now));
 }
 
 bool job_turn_is_pace_possible(const struct schedule *schedule, int tenant) {

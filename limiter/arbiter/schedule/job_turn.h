@@ -10,8 +10,10 @@
 struct schedule;
 
 /* Whether the tenant may have its turns with those on other cards: others use the card, and one process of the tenant.
- */
-bool job_turn_is_possible(const struct schedule *schedule, int tenant, uint64_t now);
+ * `is_repaying`: it asks for none, because a card of the job repays what it owes, or has just done so. Such a pause may
+ * be longer than a tenant counts as active; a card that had a turn by itself then would spin until the other one has
+ * repaid. */
+bool job_turn_is_possible(const struct schedule *schedule, int tenant, bool is_repaying, uint64_t now);
 
 /* Whether the tenant may have its turns so where nothing else uses the card. */
 bool job_turn_is_pace_possible(const struct schedule *schedule, int tenant);

@@ -1,6 +1,6 @@
 #include "region/linked_cards.h"
 
-enum { FULL_SHARE = 100 }; /* percent */
+#include "common/share_tokens.h"
 
 /* No wait is longer: the region's content is not trusted. */
 #define WAIT_MAX (60000 * NS_PER_MS)
@@ -44,7 +44,7 @@ static bool is_newer(uint32_t window, uint32_t than) { return (int32_t)(window -
 static uint64_t time_to_repay(const struct linked_card *card) {
     uint64_t pending = card->is_open ? min_u64(card->used, WAIT_MAX) : 0;
     int64_t tokens = max_i64(card->tokens, -(int64_t)WAIT_MAX) - (int64_t)pending;
-    return tokens < 0 && card->share ? (uint64_t)-tokens * FULL_SHARE / card->share + 1 : 0;
+    return card->share ? share_tokens_time_to_repay(tokens, card->share) : 0;
 }
 
 uint64_t linked_cards_wait(const struct linked_card *own, const struct linked_card *others, unsigned count,
@@ -93,4 +93,6 @@ void linked_cards_show_job(struct linked_card *own, struct linked_card *others, 
     for (unsigned i = 0; i < count; i++) others[i].window = others[i].window == job;
 }
 
-bool linked_cards_may_owe(int64_t tokens) { return tokens > -(int64_t)LINKED_AHEAD_MAX; }
+bool linked_cards_may_owe(int64_t tokens, uint64_t for_others) {
+    return tokens > -(int64_t)LINKED_AHEAD_MAX || for_others < LINKED_AHEAD_MAX;
+}

@@ -18,8 +18,8 @@
 #include "common/arithmetic.h"
 #include "common/region_layout.h"
 
-/* The most that a card has in a window beyond its budget, and the most that it may owe when one more launch goes
- * because another card waits for it. A step of a job whose thread launches for one card after the other is shorter. */
+/* The most that a card has in a window beyond its budget, and the most that launches take between two windows because
+ * another card waits for them. A step of a job whose thread launches for one card after the other is shorter. */
 #define LINKED_AHEAD_MAX (100 * NS_PER_MS)
 
 /* A linked card as the decisions see it. */
@@ -68,7 +68,10 @@ enum linked_verdict linked_cards_judge_last(const struct linked_card *own, const
  * or in window 0. Called before the functions above. */
 void linked_cards_show_job(struct linked_card *own, struct linked_card *others, unsigned count, uint32_t job);
 
-/* Whether a closed card with these tokens may have one more launch, which another card waits for. */
-bool linked_cards_may_owe(int64_t tokens);
+/* Whether a closed card with these tokens may have one more launch, which another card waits for. `for_others`: what
+ * such launches have taken since its last window. A card that owes more for other reasons has them, too: the card that
+ * waits would spin until the debt is repaid, would owe that time, and the first one would wait for it in its turn. At
+ * small shares each wait would be longer than the one before. */
+bool linked_cards_may_owe(int64_t tokens, uint64_t for_others);
 
 #endif

@@ -1,15 +1,9 @@
 #include "region/token_bucket.h"
 
-#include "common/arithmetic.h"
+#include "common/share_tokens.h"
 #include "region/windows.h"
 
 enum { FULL_SHARE = 100 }; /* percent */
-
-/* Caps of the debt (60 s of GPU time) and of the time since the last refill (10,000 s). They keep the arithmetic from
- * overflowing whatever a process has written into the region. A debt above the cap is forgiven: nothing that was used
- * within a minute, whatever was lent for it (region/overdraft.h). */
-#define DEBT_MAX        (60000 * (int64_t)NS_PER_MS)
-#define REFILL_TIME_MAX (10000000 * NS_PER_MS)
 
 /* A turn expires after this time unless its holder extends it. */
 #define INITIAL_TURN (2 * NS_PER_MS)
@@ -29,10 +23,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most) {
 }
 
 int64_t token_bucket_tokens(const struct region_card *card, unsigned share, uint64_t now) {
-    bool is_known = card->refilled_at != 0 && card->refilled_at <= now;
-    uint64_t since = is_known ? now - card->refilled_at : 0;
-    if (since > REFILL_TIME_MAX) since = REFILL_TIME_MAX;
-    return clamp(card->tokens, -DEBT_MAX, DEBT_MAX) + (int64_t)(since * share / FULL_SHARE);
+    return share_tokens_at(card->tokens, card->refilled_at, share, now);
 }
 
 /* Does not cap the tokens: the use of an open turn is charged at its end, so until then tokens may exceed the cap. */
@@ -44,7 +35,7 @@ static void refill(struct region_card *card, unsigned share, uint64_t now) {
 static void cap(struct region_card *card) {
     int64_t burst_cap = (int64_t)TOKEN_BUCKET_BURST_CAP,
             kept = (int64_t)min_u64(card->kept_tokens, TOKEN_BUCKET_WAIT_MAX);
-    card->tokens = clamp(card->tokens, -DEBT_MAX, burst_cap + kept);
+    card->tokens = clamp(card->tokens, -SHARE_DEBT_MAX, burst_cap + kept);
     card->kept_tokens = (uint64_t)clamp(card->tokens - burst_cap, 0, kept);
 }
 
@@ -73,10 +64,6 @@ static void forget_kept_when_idle(struct region_card *card, uint64_t now) {
 static uint64_t remaining_turn(const struct region_card *card, uint64_t now) {
     uint64_t until = __atomic_load_n(&card->busy_until, __ATOMIC_RELAXED);
     return until > now && until - now <= TOKEN_BUCKET_TURN_MAX ? until - now : 0;
-}
-
-static uint64_t time_to_repay(const struct region_card *card, unsigned share) {
-    return card->tokens < 0 ? (uint64_t)-card->tokens * FULL_SHARE / share + 1 : 0;
 }
 
 /* Gives the caller a ticket unless it waits with a valid one. Compares numbers modulo 2^32, because they wrap around,
@@ -129,7 +116,7 @@ static uint64_t take(struct region_card *card, uint32_t process, uint32_t *ticke
 uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
     draw_ticket(card, ticket);
     uint64_t wait = time_to_free(card, process, share, now);
-    return take(card, process, ticket, wait ? wait : time_to_repay(card, share), now);
+    return take(card, process, ticket, wait ? wait : share_tokens_time_to_repay(card->tokens, share), now);
 }
 
 uint64_t token_bucket_take_linked(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share,
@@ -184,7 +171,7 @@ void token_bucket_charge(struct region_card *card, uint32_t process, unsigned sh
     uint64_t uncharged = uncharged_part(card, cost, now);
     card->charged_until = now;
     refill(card, share, now);
-    card->tokens -= uncharged < (uint64_t)DEBT_MAX ? (int64_t)uncharged : DEBT_MAX;
+    card->tokens -= uncharged < (uint64_t)SHARE_DEBT_MAX ? (int64_t)uncharged : SHARE_DEBT_MAX;
     cap(card);
     __atomic_store_n(&card->gpu_ns, card->gpu_ns + uncharged, __ATOMIC_RELAXED);
     windows_update(card, now);

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.limiter.compute.turn_structures import MS, U64
@@ -57,9 +57,9 @@ def judge(pure: ctypes.CDLL, own: LinkedCard, others: Sequence[LinkedCard], *, f
     return int(pure.linked_cards_judge(ctypes.byref(own), array, len(others), fits))
 
 
-def may_owe(pure: ctypes.CDLL, tokens: int) -> bool:
+def may_owe(pure: ctypes.CDLL, tokens: int, for_others: int) -> bool:
     pure.linked_cards_may_owe.restype = ctypes.c_bool
-    return bool(pure.linked_cards_may_owe(ctypes.c_int64(tokens)))
+    return bool(pure.linked_cards_may_owe(ctypes.c_int64(tokens), U64(for_others)))
 
 
 cards = st.builds(
@@ -146,9 +146,12 @@ def test_cards_that_are_asked_back_end_at_the_same_number_of_batches(
     assert [card.batches for card in states] == [max(begun)] * len(begun)
 
 
-@given(tokens=st.integers(-300 * MS, 10 * MS))
-def test_a_card_goes_on_for_others_while_it_owes_no_more_than_it_may_be_ahead(pure: ctypes.CDLL, tokens: int) -> None:
-    assert may_owe(pure, tokens) == (tokens > -AHEAD_MAX)
+@given(tokens=st.integers(-300 * MS, 10 * MS), for_others=st.integers(0, 300 * MS))
+def test_a_card_goes_on_for_others_while_it_owes_no_more_than_it_may_be_ahead(
+    pure: ctypes.CDLL, tokens: int, for_others: int
+) -> None:
+    """Or, if it owes more for other reasons, until it has launched as much for them since its last window."""
+    assert may_owe(pure, tokens, for_others) == (tokens > -AHEAD_MAX or for_others < AHEAD_MAX)
 
 
 def test_numbers_of_windows_wrap_around(pure: ctypes.CDLL) -> None:
@@ -223,6 +226,7 @@ class SimulatedCard:
     expected: int = 0  # ns until its work should have ended; negative: since then
     held_for: int = 0
     is_closing: bool = False
+    for_others: int = 0  # ns of launches without a window since the last one
 
     def is_at_work(self) -> bool:
         return self.done < self.launched
@@ -272,6 +276,7 @@ class Job:
         if wait == 0:
             card.state.window, card.state.used, card.state.batches = window, 0, 0
             card.state.is_open, card.state.is_served, card.in_window = True, False, 0
+            card.for_others = 0
             self._launch(card, FITS)
         elif self._is_awaited(card):
             card.state.used = 0
@@ -287,7 +292,9 @@ class Job:
         card.held_for += TICK
         at_work = [other for other in self.cards if other is not card and other.is_at_work()]
         is_late = any(other.expected < 0 for other in at_work) and card.held_for >= LATE_AFTER
-        return (is_late or (bool(at_work) and card.held_for >= LONG_AFTER)) and may_owe(self.pure, card.state.tokens)
+        return (is_late or (bool(at_work) and card.held_for >= LONG_AFTER)) and may_owe(
+            self.pure, card.state.tokens, card.for_others
+        )
 
     def _admit(self, card: SimulatedCard) -> bool:
         fits = card.state.used + card.next() <= BUDGET
@@ -340,6 +347,7 @@ class Job:
         is_over = card.is_closing or not card.state.is_open
         if is_over and not card.is_at_work():
             card.state.tokens = min(card.state.tokens - card.used, BURST_CAP)
+            card.for_others += 0 if card.state.is_open else card.used
             card.used, card.is_closing, card.state.is_open = 0, False, False
 
     def run(self, ns: int) -> float:
@@ -392,3 +400,28 @@ def test_a_job_with_unequal_work_has_its_share(
     step = max(sum(of) for of in kernels) + TICK
     steps = Job(pure, kernels, share, is_serial=is_serial).run(seconds * 1000 * MS)
     assert steps * step >= LEAST_OF_UNEQUAL * share / 100 * seconds * 1000 * MS - 2 * step
+
+
+short_works = st.lists(st.integers(2, 20), min_size=1, max_size=6)
+
+
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(work=short_works, share=shares, owed=st.integers(300, 600))
+def test_a_debt_of_a_card_that_others_wait_for_is_repaid_once(
+    pure: ctypes.CDLL, work: list[int], share: int, owed: int
+) -> None:
+    """A card has closed with a debt while another one's collective spins for it, as after work that only it had.
+
+    Before, it stayed closed: the other one spun until it had repaid, owed that time, and was waited for likewise.
+    """
+    kernels = nanoseconds(work)
+    job = Job(pure, [kernels] * 2, share, is_serial=False)
+    own, other = job.cards
+    own.state.tokens = -owed * MS
+    other.state.is_open = True
+    for _ in kernels:
+        job._launch(other, FITS)
+    before = job.run((owed + 2 * AHEAD_MAX // MS) * 100 // share * MS)
+    assert other.state.window > 1
+    step = sum(kernels) + TICK
+    assert (job.run(1000 * MS) - before) * step >= 0.8 * share / 100 * 1000 * MS - 2 * step

@@ -114,6 +114,7 @@ static bool charge_bucket(struct turn_request *request) {
 
 void container_turn_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
+    if (request->has_one_launch) linked_window_note_for_others(request, cost);
     container_turn_charge_later(request, cost);
     if (charge_bucket(request)) system_futex_wake(&request->card->turns_ended, 1, 0);
 }

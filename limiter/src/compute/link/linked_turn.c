@@ -160,9 +160,9 @@ bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, 
 }
 
 /* What the window has used was charged when the card closed. */
-bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t now) {
+bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t for_others, uint64_t now) {
     bool is_held = card->holder != 0 && card->holder != process;
-    if (is_held || !linked_cards_may_owe(token_bucket_tokens(card, share, now))) return false;
+    if (is_held || !linked_cards_may_owe(token_bucket_tokens(card, share, now), for_others)) return false;
     store(&row_of(card)->window_used_us, 0);
     token_bucket_seize(card, process, now);
     return true;

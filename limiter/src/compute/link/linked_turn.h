@@ -63,8 +63,9 @@ void linked_turn_note_awaited(const struct region_card *card, bool is_awaited);
  * for work that should have ended. The caller holds LOCK_REGION. */
 bool linked_turn_is_other_awaited(const struct region_card *card, bool is_late, uint64_t now);
 
-/* Takes the closed card for one launch, which another card waits for; false: not now. The caller holds LOCK_REGION. */
-bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t now);
+/* Takes the closed card for one launch, which another card waits for; false: not now. `for_others`: what such launches
+ * have taken since its last window. The caller holds LOCK_REGION. */
+bool linked_turn_seize(struct region_card *card, uint32_t process, unsigned share, uint64_t for_others, uint64_t now);
 
 /* The process has joined two cards, or parts all that it has joined. Take LOCK_REGION. */
 void linked_turn_join(const uint8_t first[UUID_SIZE], const uint8_t second[UUID_SIZE]);

@@ -5,6 +5,9 @@
 #include "container/container.h"
 #include "region/token_bucket.h"
 
+/* The most that one launch counts of the time that a card may have for others. */
+#define FOR_OTHERS_COUNTED_MAX (5 * NS_PER_MS)
+
 static const struct region_card *linked_card(const struct turn_request *request) {
     return __atomic_load_n(&request->linked_card, __ATOMIC_RELAXED);
 }
@@ -24,8 +27,10 @@ uint64_t linked_window_take(struct turn_request *request, struct linked_view *vi
         token_bucket_take_linked(request->card, request->holder_id, &request->ticket, request->share, repay, now);
     request->is_in_window = wait == 0;
     request->batches = 0;
-    if (wait == 0) linked_turn_open(request->card, window);
-    return wait;
+    if (wait) return wait;
+    request->for_others_ns = 0;
+    linked_turn_open(request->card, window);
+    return 0;
 }
 
 bool linked_window_spans(const struct turn_request *request) {
@@ -52,12 +57,18 @@ bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_lat
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     uint64_t now = clock_now();
     if (!region || (!is_sure && !linked_turn_is_other_awaited(request->card, is_late, now))) return false;
-    return linked_turn_seize(request->card, request->holder_id, request->share, now);
+    return linked_turn_seize(request->card, request->holder_id, request->share, request->for_others_ns, now);
+}
+
+/* What a collective spins is not counted: its card would be waited for again, until its debts are repaid. */
+void linked_window_note_for_others(struct turn_request *request, uint64_t cost) {
+    request->for_others_ns = saturating_add(request->for_others_ns, min_u64(cost, FOR_OTHERS_COUNTED_MAX));
 }
 
 /* A part of the turn that is taken after another one goes on in the same window. */
 void linked_window_open_for_job(struct turn_request *request) {
     if (linked_turn_open_for_job(request->card, request->arbiter_turn.job)) request->batches = 0;
+    request->for_others_ns = 0;
     request->is_in_window = true;
 }
 

@@ -42,6 +42,9 @@ bool linked_window_is_awaited_elsewhere(const struct turn_request *request);
  * LOCK_REGION. */
 bool linked_window_seize(struct turn_request *request, bool is_sure, bool is_late);
 
+/* A launch for another card took `cost`, some of which it may have spun for that card. */
+void linked_window_note_for_others(struct turn_request *request, uint64_t cost);
+
 /* Whether the turn, which may be a window of linked cards, admits one more launch after `used` ns of them. `fits`: its
  * budget has room. Takes no lock. Called by the thread that launches. */
 enum linked_verdict linked_window_judge(const struct turn_request *request, uint64_t used, bool fits, uint64_t now);

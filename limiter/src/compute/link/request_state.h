@@ -25,6 +25,7 @@ struct turn_request {
     bool is_in_window;                     /* the turn is a window of linked cards */
     uint32_t batches;                      /* that were admitted in it */
     bool has_one_launch;                   /* the turn is for one launch, which another linked card waits for */
+    uint64_t for_others_ns; /* counted of such turns since the last window (linked_window_note_for_others) */
     uint64_t uncharged_ns; /* atomic; GPU time used but not yet charged, because LOCK_REGION could not be taken in time,
                               or another thread owned the request */
     struct arbiter_turn arbiter_turn;
