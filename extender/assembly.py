@@ -23,6 +23,7 @@ from extender.explain.unschedulable import UnschedulablePods
 from extender.gangs.bind_gate import BindGate
 from extender.gangs.candidate_nodes import NodeSearch
 from extender.gangs.deadlines import GangDeadlines
+from extender.gangs.job_owners import JobOwners
 from extender.gangs.known_gangs import GangTimes
 from extender.gangs.member_filter import MemberFilter
 from extender.gangs.plan_maker import PlanMaker
@@ -198,6 +199,7 @@ def actors(seen: Observers, leader: Leader) -> Actors:
         history=seen.history,
         gate=gate,
         sleep=clocks.sleep,
+        owners=JobOwners(seen.client),
     )
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
