@@ -114,7 +114,7 @@ class Observers:
         self.namespaces = Namespaces(self.recorder)
         self.idle = IdleWatcher(
             client, pods, self.namespaces, self.recorder, lambda: int(clock() * 1e9), now,
-            grace_s=settings.idle_grace, acts=settings.idle == "act",
+            grace_s=settings.idle_grace, acts=settings.idle == "act", gang_of=self.cluster.objects.gangs.of_pod,
         )  # fmt: skip
         self.prices = prices.read(settings.prices) if settings.prices else Prices()
         self.is_admin_up: Callable[[], bool | None] = lambda: None  # the admin's process is made after the actors
