@@ -156,7 +156,7 @@ class Attempt:
         while following is not None and count < MAX_COUNTED:
             count += 1
             cards = cards.with_pod(member.request, following.assignment)
-            view = following.view.with_pod(member.request, following.assignment, member.host)
+            view = _with_member(following.view, member, following.assignment)
             following = self._fit(view, member, cards)
             yield
         kind.copies[name] = fit.view, count
@@ -184,10 +184,16 @@ class Attempt:
 
     def _take(self, member: Member, place: MemberPlace) -> Steps[None]:
         """Place a member, and judge all known kinds of members on its node again."""
-        self.fleet[place.node] = self.fleet[place.node].with_pod(member.request, place.assignment, member.host)
+        self.fleet[place.node] = _with_member(self.fleet[place.node], member, place.assignment)
         self.used.add(place.node)
         cards = self.cards_of.get(place.node, _NO_CARDS)
         self.cards_of[place.node] = cards.with_pod(member.request, place.assignment)
         for kind in self.kinds.values():
             self._judge(kind, place.node)
             yield
+
+
+def _with_member(view: NodeView, member: Member, held: Assignment) -> NodeView:
+    """Return a node after a member was placed on it; members are one job, so its cards are no other job's."""
+    after = view.with_pod(member.request, held, member.host)
+    return replace(after, state=replace(after.state, jobs=view.state.jobs))
