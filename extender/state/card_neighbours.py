@@ -70,8 +70,8 @@ class CardNeighbours:
             return None
         options = request.options
         near, members, of_gang = self._near(pod), self._members(pod, request), self._of_gang(pod)
-        if not (options.affinity or options.anti_affinity or members or of_gang or self._repels(pod, near)):
-            return request
+        if not (options.affinity or options.anti_affinity or members or self._repels(pod, near)):
+            return neighbours.off(request, frozenset(of_gang))
         return neighbours.required(request, pod.scheduling.labels, self._others(pod, near), members, of_gang)
 
     def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:

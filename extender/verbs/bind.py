@@ -109,7 +109,7 @@ class Binder:
         It may until the next await. The owner is read before the gate, which no part of a gang passes without others.
         """
         try:
-            owner = await self._owners.of(pod) if self._owners is not None else ""
+            owner = await self._owners.of(pod) if self._owners is not None and pod.parsed.request is not None else ""
         except KubernetesError as error:
             return "", f"what made the pod could not be read: {error}"
         return owner, await self._gate.admit(pod, node)

@@ -361,7 +361,9 @@ async def test_the_page_of_a_rank_shows_the_other_ranks_with_their_cards(page: P
     await page.route("**/api/v1/pods/default/rank-0/explain", of_gang)
     await page.route("**/api/v1/pods?*", ranks)
     await page.goto(f"{run.admin}/#/pods/default/rank-0")
-    await expect(page.locator("dl")).to_contain_text(f"Gangtrain · default/{HOSTILE} node-1, card 1, 2 · default/rank-2 waits")
+    await expect(page.locator("dl")).to_contain_text(
+        f"Gangtrain · default/{HOSTILE} node-1, card 1, 2 · default/rank-2 waits"
+    )
     assert "owned" not in await page.title()
     await page.unroute_all()
 
