@@ -184,6 +184,8 @@ class IdleWatcher:
         others = self._others(pod)
         if all(self.is_due(other, rule) for other in others):
             await self._act(IdlePod(pod, rule, idle_ms, tuple(others)), actions[rule.action], count)
+            for other in others:  # it is acted on once, also where the watch does not show yet that it leaves
+                self._due.pop(other.namespace, other.uid)
 
     async def _act(self, due: IdlePod, act: Act, count: Callable[[str, str], None]) -> None:
         refusal = await act(due)
