@@ -23,6 +23,7 @@ from extender.explain.unschedulable import UnschedulablePods
 from extender.gangs.bind_gate import BindGate
 from extender.gangs.candidate_nodes import NodeSearch
 from extender.gangs.deadlines import GangDeadlines
+from extender.gangs.job_owners import JobOwners
 from extender.gangs.known_gangs import GangTimes
 from extender.gangs.member_filter import MemberFilter
 from extender.gangs.plan_maker import PlanMaker
@@ -113,7 +114,7 @@ class Observers:
         self.namespaces = Namespaces(self.recorder)
         self.idle = IdleWatcher(
             client, pods, self.namespaces, self.recorder, lambda: int(clock() * 1e9), now,
-            grace_s=settings.idle_grace, acts=settings.idle == "act",
+            grace_s=settings.idle_grace, acts=settings.idle == "act", gang_of=self.cluster.objects.gangs.of_pod,
         )  # fmt: skip
         self.prices = prices.read(settings.prices) if settings.prices else Prices()
         self.is_admin_up: Callable[[], bool | None] = lambda: None  # the admin's process is made after the actors
@@ -198,6 +199,7 @@ def actors(seen: Observers, leader: Leader) -> Actors:
         history=seen.history,
         gate=gate,
         sleep=clocks.sleep,
+        owners=JobOwners(seen.client),
     )
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)

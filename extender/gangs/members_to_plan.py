@@ -50,5 +50,5 @@ def members(
     for pod in pods:
         request, barred = requests[pod.uid], plan.barred.get(pod.uid)
         if request is not None:
-            is_equal = (request, pod.host) == (requests[asker.uid], asker.host)
+            is_equal = (pod.parsed.request, pod.host) == (asker.parsed.request, asker.host)
             yield Member(pod.uid, request, pod.host, names if is_equal else None, frozenset(barred or ()))

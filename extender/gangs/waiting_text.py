@@ -11,6 +11,7 @@ from extender.state.held_room import HeldRoom
 from vgpu.domain import names
 from vgpu.domain.asks import request_text
 from vgpu.domain.asks.gang import GangSource
+from vgpu.domain.asks.policy import GangCards
 from vgpu.domain.cards.reasons import Reason
 
 MAX_NODES = 8  # in a sentence
@@ -71,7 +72,9 @@ def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:
     needs = " or ".join(
         dict.fromkeys(request_text.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request)
     )
-    text = f"each pod {needs}; the free cards take {progress.placed} of the {found.needs} pods that are not bound"
+    apart = any(pod.parsed.request and pod.parsed.request.options.is_apart_from_gang for pod in found.waiting)
+    own = f", on cards without another pod of the gang ({names.GANG_CARDS}: {GangCards.OWN})" if apart else ""
+    text = f"each pod {needs}{own}; the free cards take {progress.placed} of the {found.needs} pods that are not bound"
     text += f", so room for {found.needs - progress.placed} more is missing" if found.needs > progress.placed else ""
     held = f"; {progress.held}" if progress.held else ""
     return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{_priority(found)}{held}"

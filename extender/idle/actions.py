@@ -30,11 +30,12 @@ STOPPED: Final = "IdleNotebookStopped"
 
 @dataclass(frozen=True, slots=True)
 class IdlePod:
-    """A pod that is due, why, and for how long it has been idle."""
+    """A pod that is due, why, and for how long it has been idle; `others` are those of its gang, which are due too."""
 
     pod: WatchedPod
     rule: Rule
     idle_ms: int
+    others: tuple[WatchedPod, ...] = ()
 
     @property
     def why(self) -> str:
@@ -83,18 +84,20 @@ def actions(means: Means) -> Mapping[IdleAction, Act]:
 
 @dataclass(frozen=True, slots=True)
 class _Evict:
-    """Evicts the pod; its controller, if any, creates another one."""
+    """Evicts the pod with its gang; their controllers, if any, create other pods."""
 
     means: Means
 
     async def __call__(self, due: IdlePod) -> str:
-        try:
-            await eviction.evict(self.means.client, due.pod)
-        except KubernetesError as error:
-            if error.status == HTTPStatus.TOO_MANY_REQUESTS:
-                return f"a PodDisruptionBudget does not allow an eviction now: {error}"
-            raise
-        self.means.recorder.record(due.pod.reference, EVICTED, f"evicted: {due.why} ({due.rule})")
+        with_gang = " with its gang, of which no pod has been used" if due.others else ""
+        for pod in (due.pod, *due.others):
+            try:
+                await eviction.evict(self.means.client, pod)
+            except KubernetesError as error:
+                if error.status == HTTPStatus.TOO_MANY_REQUESTS:
+                    return f"a PodDisruptionBudget does not allow an eviction of {pod.name} now: {error}"
+                raise
+            self.means.recorder.record(pod.reference, EVICTED, f"evicted{with_gang}: {due.why} ({due.rule})")
         return ""
 
 

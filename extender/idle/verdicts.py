@@ -11,12 +11,20 @@ _SLACK_NS: Final = 30_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class JudgedReport:
-    """A pod's last report: when it came, how long after the one before, and what follows."""
+    """A pod's last report: when it came, how long after the one before, and what follows.
+
+    `used_ns` is when the pod itself used a card last; None where that is unknown.
+    """
 
     at_ns: int
     period_ns: int
     rule: Rule | None
     verdict: IdleVerdict
+    used_ns: int | None = None
+
+    def is_fresh(self, now_ns: int) -> bool:
+        """Whether no later report is overdue."""
+        return now_ns - self.at_ns <= 2 * self.period_ns + _SLACK_NS
 
 
 class Verdicts:
@@ -25,19 +33,25 @@ class Verdicts:
     def __init__(self) -> None:
         self._by_uid: dict[PodUid, JudgedReport] = {}
 
-    def put(self, uid: PodUid, now_ns: int, *, rule: Rule | None, verdict: IdleVerdict) -> None:
+    def put(
+        self, uid: PodUid, now_ns: int, *, rule: Rule | None, verdict: IdleVerdict, used_ns: int | None = None
+    ) -> None:
         """Take the verdict about a report that came now."""
         before = self._by_uid.get(uid)
         period_ns = now_ns - before.at_ns if before else 0
-        self._by_uid[uid] = JudgedReport(now_ns, period_ns, rule, verdict)
+        self._by_uid[uid] = JudgedReport(now_ns, period_ns, rule, verdict, used_ns)
 
     def calls_for_action(self, uid: PodUid, rule: Rule, now_ns: int) -> bool:
         """Whether a pod's last report calls for the action of a rule, and no later one is overdue."""
         found = self._by_uid.get(uid)
         if found is None or found.verdict is not IdleVerdict.ACT or found.rule is None:
             return False
-        is_fresh = now_ns - found.at_ns <= 2 * found.period_ns + _SLACK_NS
-        return is_fresh and found.rule.action is rule.action
+        return found.is_fresh(now_ns) and found.rule.action is rule.action
+
+    def used_ns(self, uid: PodUid, now_ns: int) -> int | None:
+        """Return when a pod used a card last; None where its last report does not say it, or a later one is overdue."""
+        found = self._by_uid.get(uid)
+        return found.used_ns if found is not None and found.is_fresh(now_ns) else None
 
     def forget(self, uid: PodUid) -> None:
         """Take a pod's deletion."""

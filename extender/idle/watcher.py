@@ -1,11 +1,14 @@
 """Takes the nodes' reports, decides about each pod of a report, and warns or acts as long as this replica leads.
 
+The pods of a gang are idle together: while one of them computes, the others wait for it in their collectives, or will.
+So each is idle for as long as the one that was used last, and they are acted on in one step (ADR 192).
+
 Namespaces have turns: a crowd of idle pods delays what is done about the pods of others by one request.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -23,7 +26,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, Namespace, NodeName, PodUid
 from vgpu.pacing.fair_queue import FairQueue
 
 IDLE: Final = "Idle"
@@ -59,8 +62,9 @@ class IdleWatcher:
         *,
         grace_s: float,
         acts: bool,
+        gang_of: Callable[[WatchedPod], Iterable[WatchedPod]] = lambda _: (),
     ) -> None:
-        """`acts`: whether anything else than a report is done; the administrator decides."""
+        """`acts`: whether anything else than a report is done; the administrator decides. `gang_of`: a pod's gang."""
         self.verdicts = Verdicts()
         self._client = client
         self._pods = pods
@@ -70,6 +74,7 @@ class IdleWatcher:
         self._now = now
         self._grace_s = grace_s
         self._acts = acts
+        self._gang_of = gang_of
         self._warned: dict[str, int] = {}
         self._due = FairQueue[Namespace, PodUid, _Due]()
         self._is_due = asyncio.Event()
@@ -113,21 +118,38 @@ class IdleWatcher:
             while self._due:
                 namespace, uid, due = self._due.first()
                 pod = self._pods.get(uid)
-                if pod is not None and not leader.refusal() and self._clock_ns() - due.at_ns <= STALE_NS:
+                is_current = self._clock_ns() - due.at_ns <= STALE_NS
+                if pod is not None and not pod.scheduling.is_terminating and is_current and not leader.refusal():
                     await self._carry_out(pod, due, actions, count)
                 self._due.done(namespace, uid, due)  # unless a later report came meanwhile
 
     def _judge(self, pod: WatchedPod, uses: pod_use.Uses) -> None:
-        now_ns, rule, idle_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
+        now_ns, rule, own_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
         if pod.is_warned:
             self._warned.setdefault(pod.uid, now_ns)
-        last_ns = None if idle_ms is None else now_ns - idle_ms * _NS_PER_MS
+        used_ns = None if own_ms is None else now_ns - own_ms * _NS_PER_MS
+        last_ns = self._last_use(pod, used_ns, now_ns)
+        idle_ms = None if last_ns is None else (now_ns - last_ns) // _NS_PER_MS
         verdict = idle.decide(rule, IdlePodUse(last_ns, self._warned.get(pod.uid)), now_ns, self._grace_s)
-        self.verdicts.put(pod.uid, now_ns, rule=rule, verdict=verdict)
+        self.verdicts.put(pod.uid, now_ns, rule=rule, verdict=verdict, used_ns=used_ns)
         if verdict is not IdleVerdict.NOTHING:
             self._add(pod, _Due(now_ns, idle_ms or 0, rule, verdict))
         elif pod.is_warned and _is_over(rule, idle_ms):
             self._add(pod, _Due(now_ns, idle_ms or 0, None, verdict))
+
+    def _others(self, pod: WatchedPod) -> Sequence[WatchedPod]:
+        """Return the other pods of a pod's gang that hold cards."""
+        return [
+            other
+            for other in self._gang_of(pod)
+            if other.uid != pod.uid and other.parsed.request is not None and _is_running(other, other.node or NO_NODE)
+        ]
+
+    def _last_use(self, pod: WatchedPod, used_ns: int | None, now_ns: int) -> int | None:
+        """Return when any pod of a pod's gang used a card last, None where that is unknown of one of them."""
+        times = [used_ns, *(self.verdicts.used_ns(other.uid, now_ns) for other in self._others(pod))]
+        known = [time for time in times if time is not None]
+        return max(known) if len(known) == len(times) else None
 
     def _add(self, pod: WatchedPod, due: _Due) -> None:
         self._due.put(pod.namespace, pod.uid, due)
@@ -140,7 +162,7 @@ class IdleWatcher:
             if due.rule is None:
                 await self._take_back(pod)
             elif due.verdict is IdleVerdict.ACT:
-                await self._act(IdlePod(pod, due.rule, due.idle_ms), actions[due.rule.action], count)
+                await self._act_on_gang(pod, due.rule, due.idle_ms, actions, count)
             elif due.verdict is IdleVerdict.WARN:
                 await self._warn(pod, due.rule, due.idle_ms)
                 count(due.rule.action, "warned")
@@ -149,6 +171,21 @@ class IdleWatcher:
         except KubernetesError as error:
             log.warning("idle pod %s/%s: %s", pod.namespace, pod.name, error)
             count(due.rule.action if due.rule else "none", "error")
+
+    async def _act_on_gang(
+        self,
+        pod: WatchedPod,
+        rule: Rule,
+        idle_ms: int,
+        actions: Mapping[IdleAction, Act],
+        count: Callable[[str, str], None],
+    ) -> None:
+        """Act on a pod with its gang; the last pod of a gang whose time has come brings the others."""
+        others = self._others(pod)
+        if all(self.is_due(other, rule) for other in others):
+            await self._act(IdlePod(pod, rule, idle_ms, tuple(others)), actions[rule.action], count)
+            for other in others:  # it is acted on once, also where the watch does not show yet that it leaves
+                self._due.pop(other.namespace, other.uid)
 
     async def _act(self, due: IdlePod, act: Act, count: Callable[[str, str], None]) -> None:
         refusal = await act(due)

@@ -69,6 +69,11 @@ class Ranking:
         if policy in self._node_costs:
             self._node_costs[policy].of(question)
 
+    def usable(self, names: Sequence[NodeName], now: float) -> list[NodeName]:
+        """Return those of the nodes named that can be used at a monotonic time."""
+        is_usable = self._index.is_usable(self._index.places(names), now)
+        return [names[n] for n in np.flatnonzero(is_usable).tolist()]
+
     def ordered(self, names: Sequence[NodeName], policy: PackingPolicy, question: Question) -> list[NodeName]:
         """Return nodes that can be used, best first."""
         places = self._index.places(names)

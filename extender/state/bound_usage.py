@@ -7,6 +7,8 @@ From then on each pod costs its own arithmetic, whatever the number of pods on t
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from extender.state import gang_members
+from extender.state.job_cards import JobCards
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Node
@@ -25,18 +27,22 @@ class NodeUsage:
         card_slices: how many slices each card is cut into, by UUID.
         cards: what is taken of each card, by UUID: of pods whose assignments are trusted.
         devices: what the kubelet counts, by resource: of all pods.
+        jobs: the cards of each job that has shares of several cards.
     """
 
     node: Node
     card_slices: Mapping[CardUuid, int]
     cards: dict[CardUuid, Usage] = field(default_factory=dict)
     devices: dict[str, int] = field(default_factory=dict)
+    jobs: JobCards = field(default_factory=JobCards)
 
     def add(self, pod: WatchedPod) -> None:
         """Add a pod."""
         for card, more in self._of(pod).items():
             self.cards[card] = self.cards.get(card, NO_USAGE) + more
         add_amounts(self.devices, self._devices(pod))
+        if (held := granted(pod)) is not None:
+            self.jobs.add(pod.uid, gang_members.key_of(pod), held[1])
 
     def remove(self, pod: WatchedPod) -> None:
         """Remove a pod, in the version that was added."""
@@ -44,6 +50,7 @@ class NodeUsage:
             self.cards[card] -= less
         for resource, amount in self._devices(pod).items():
             self.devices[resource] -= amount
+        self.jobs.remove(pod.uid)
 
     def _of(self, pod: WatchedPod) -> Mapping[CardUuid, Usage]:
         held = granted(pod)

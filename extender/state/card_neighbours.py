@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from extender.state import bound_usage
+from extender.state import bound_usage, gang_members
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
@@ -12,6 +12,7 @@ from vgpu.placement import neighbours
 from vgpu.placement.neighbours import CardTenant
 
 if TYPE_CHECKING:
+    from extender.state.gang_members import GangKey
     from vgpu.domain.asks.space import SpaceGroup
 
 Holder = tuple[WatchedPod, Assignment]
@@ -27,6 +28,8 @@ class CardNeighbours:
         self._holders: dict[Namespace, dict[PodUid, CardTenant]] = {}
         self._repelling: dict[Namespace, dict[PodUid, None]] = {}
         self._groups: dict[SpaceGroup, dict[PodUid, CardTenant]] = {}
+        self._gangs: dict[GangKey, dict[PodUid, Holder]] = {}
+        self._gang_keys: dict[PodUid, GangKey] = {}
         self._namespaces: dict[PodUid, Namespace] = {}
 
     def put(self, pod: WatchedPod) -> None:
@@ -41,6 +44,9 @@ class CardNeighbours:
         self._holders.setdefault(pod.namespace, {})[pod.uid] = holder
         if holder.group is not None:
             self._groups.setdefault(holder.group, {})[pod.uid] = holder
+        if (key := gang_members.key_of(pod)) is not None:
+            self._gang_keys[pod.uid] = key
+            self._gangs.setdefault(key, {})[pod.uid] = pod, held[1]
         if held[0].options.anti_affinity:
             self._repelling.setdefault(pod.namespace, {})[pod.uid] = None
 
@@ -53,6 +59,9 @@ class CardNeighbours:
                 _pop(self._groups, group, uid)
             _pop(self._holders, namespace, uid)
             _pop(self._repelling, namespace, uid)
+        key = self._gang_keys.pop(uid, None)
+        if key is not None:
+            _pop(self._gangs, key, uid)
 
     def request(self, pod: WatchedPod) -> PodRequest | None:
         """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
@@ -60,10 +69,10 @@ class CardNeighbours:
         if request is None:
             return None
         options = request.options
-        near, members = self._near(pod), self._members(pod, request)
+        near, members, of_gang = self._near(pod), self._members(pod, request), self._of_gang(pod)
         if not (options.affinity or options.anti_affinity or members or self._repels(pod, near)):
-            return request
-        return neighbours.required(request, pod.scheduling.labels, self._others(pod, near), members)
+            return neighbours.off(request, frozenset(of_gang))
+        return neighbours.required(request, pod.scheduling.labels, self._others(pod, near), members, of_gang)
 
     def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
@@ -80,6 +89,21 @@ class CardNeighbours:
         bound = (member for uid, member in self._groups.get(group, {}).items() if uid != pod.uid)
         binding = (tenant(other, held) for other, held in self._binding() if other.uid != pod.uid)
         return neighbours.members_of(group, (*bound, *binding))
+
+    def _of_gang(self, pod: WatchedPod) -> set[CardUuid]:
+        """Return the cards of the other pods of a pod's gang that must not be beside it; one of two may say so."""
+        key = gang_members.key_of(pod)
+        if key is None:
+            return set()
+        binding = ((other, held) for other, held in self._binding() if gang_members.key_of(other) == key)
+        members = [*self._gangs.get(key, {}).values(), *binding]
+        is_apart = _is_apart(pod)
+        return {
+            card
+            for other, held in members
+            if other.uid != pod.uid and (is_apart or _is_apart(other))
+            for card in held.gpus()
+        }
 
     def _others(self, pod: WatchedPod, near: Sequence[CardTenant]) -> list[CardTenant]:
         """Return the other pods of the namespace that hold cards, with those that are being bound."""
@@ -101,6 +125,10 @@ class CardNeighbours:
 def tenant(pod: WatchedPod, held: Assignment) -> CardTenant:
     """Return a pod that holds cards, as affinity looks at it."""
     return neighbours.tenant(pod.namespace, pod.scheduling.labels, pod.parsed.request, held)
+
+
+def _is_apart(pod: WatchedPod) -> bool:
+    return pod.parsed.request is not None and pod.parsed.request.options.is_apart_from_gang
 
 
 def _pop(pods: dict[K, dict[PodUid, V]], key: K, uid: PodUid) -> None:

@@ -64,6 +64,11 @@ class GangMembers:
         """Return a gang's pods by UID."""
         return self._by_gang.get(key, _NOBODY)
 
+    def of_pod(self, pod: WatchedPod) -> Collection[WatchedPod]:
+        """Return the pods of a pod's gang, the pod among them; none where it is in no gang."""
+        key = key_of(pod)
+        return self.of(key).values() if key is not None else ()
+
     @property
     def keys(self) -> Collection[GangKey]:
         """The keys of all gangs."""

@@ -5,14 +5,16 @@ of pods whose Binding is in flight. A derived state is kept until something that
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
 
 from extender.index.row import IndexRow
-from extender.state import bound_usage, card_states
+from extender.state import bound_usage, card_states, gang_members
 from extender.state.bound_usage import BoundUsage
 from extender.state.card_owners import CardOwners
+from extender.state.gang_members import GangKey
 from extender.state.host_usage import HostUsage
 from extender.state.leases import Leases
 from extender.state.objects import GpuNode
@@ -25,7 +27,7 @@ from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, HostRoom, NodeState, Usage
 from vgpu.domain.grants import usage
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 _held_slices: Final = attrgetter("held_slices")
 
@@ -73,6 +75,7 @@ class NodeStates:
         self._reservations = reservations
         self._links = links
         self._states: dict[NodeName, NodeState] = {}
+        self._with_jobs: set[NodeName] = set()
         self._old: set[NodeName] = set()  # nodes that have changed since their state was derived
         self._listeners: list[Callable[[NodeName], None]] = []
 
@@ -155,6 +158,7 @@ class NodeStates:
         self.accounts.bound.forget(node)
         self.invalidate(node)
         self._states.pop(node, None)
+        self._with_jobs.discard(node)
         self._old.discard(node)
 
     def _derive(self, gpunode: GpuNode, before: Sequence[CardState]) -> NodeState:
@@ -173,7 +177,19 @@ class NodeStates:
         added = {card: bound.cards.get(card, NO_USAGE) + taken for card, taken in more.items()}
         taken = bound.cards | added if added else bound.cards
         cards = card_states.of_cards(reported, node.slice_mib, taken, before)
-        return NodeState(node.name, node.slice_mib, cards, devices, self._host_room(node.name), self._links)
+        host, jobs = self._host_room(node.name), bound.jobs.sets
+        if reserved:
+            jobs = bound.jobs.with_reserved((one.uid, self._gang(one.uid), one.assignment) for one in reserved)
+        self._with_jobs.add(node.name) if jobs else self._with_jobs.discard(node.name)
+        return NodeState(node.name, node.slice_mib, cards, devices, host, self._links, jobs)
+
+    def with_jobs(self) -> AbstractSet[NodeName]:
+        """Return the nodes that had jobs with shares of several cards when their states were derived last."""
+        return self._with_jobs
+
+    def _gang(self, uid: PodUid) -> GangKey | None:
+        pod = self._objects.pods.get(uid)
+        return gang_members.key_of(pod) if pod is not None else None
 
     def _host_room(self, node: NodeName) -> HostRoom:
         kubelet = self._objects.nodes.get(node)

@@ -10,6 +10,7 @@ import msgspec
 
 from extender.state.fields import card_use, container_use, lifecycle, node_problems, pod_rules, refused, scheduling
 from extender.state.fields.card_use import ReportedCardUse
+from extender.state.fields.controller import Controller
 from extender.state.fields.equal_pods import SharedRequest
 from extender.state.fields.lifecycle import Lifecycle
 from extender.state.fields.node_problems import NodeProblem
@@ -54,6 +55,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         is_warned: whether the pod was warned that it does not.
         scheduler_message: what kube-scheduler wrote when it found no node for the pod; empty where it has not.
         rules_json: the fields of the pod's spec from which `rules` are read; empty for a pod that is bound.
+        controller: what made the pod, by its own words; None where nothing did, and for a pod that is in no gang.
     """
 
     uid: PodUid
@@ -73,6 +75,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     is_warned: bool = False
     scheduler_message: str = ""
     rules_json: bytes = b""
+    controller: Controller | None = None
 
     @property
     def rules(self) -> NodeRules:

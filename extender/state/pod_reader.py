@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from extender.state import objects
-from extender.state.fields import lifecycle, pod_rules, scheduling
+from extender.state.fields import controller, lifecycle, pod_rules, scheduling
 from extender.state.fields.equal_pods import EqualPods
 from extender.state.host_usage import HostPod
 from extender.state.objects import WatchedPod
@@ -84,6 +84,7 @@ class PodReader:
             is_warned=is_warned,
             scheduler_message="" if node else message or "",
             rules_json=b"" if node else pod_rules.kept(obj.get("spec") or {}),
+            controller=None if asked.parsed.gang is None else controller.of(metadata),
         )
 
     def _unreadable(self, data: bytes, why: str) -> WatchedPod:

@@ -1,8 +1,8 @@
 """What a node has room for when pods have left it, and which cards are reserved for pods that were nominated for it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from extender.state import bound_usage
+from extender.state import bound_usage, gang_members
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
@@ -41,11 +41,9 @@ class ClusterRoom:
         going = self._leaving(state, leaving)
         gone = {candidate.uid for candidate in going}
         lower = [
-            _candidate(other, state, budgets)
-            for other in self._cluster.objects.pods_on(node).values()
-            if other.uid not in gone
-            and other.scheduling.priority < pod.scheduling.priority
-            and bound_usage.granted(other)
+            preempt.together([_candidate(other, state, budgets) for other in others])
+            for others in self._by_gang(node, gone)
+            if all(other.scheduling.priority < pod.scheduling.priority for other in others)
         ]
         free = self._cluster.holds.left(preempt.without(state, going), pod)
         base = self._reserved(free, (), self._cluster.objects.nominations.before(pod, node))
@@ -54,6 +52,25 @@ class ClusterRoom:
         return preempt.on_node(
             request, base, policy, lower, budgets.allowed, lambda used: kubelet.has_room(used, devices)
         )
+
+    def with_gangs(self, pod: WatchedPod, node: NodeName, uids: Collection[PodUid]) -> tuple[PodUid, ...]:
+        """Return these pods of a node, and those of their gangs there that a pod may evict."""
+        more = [
+            other.uid
+            for others in self._by_gang(node)
+            if any(other.uid in uids for other in others)
+            for other in others
+            if other.uid not in uids and other.scheduling.priority < pod.scheduling.priority
+        ]
+        return (*uids, *more)
+
+    def _by_gang(self, node: NodeName, gone: Collection[PodUid] = ()) -> Iterable[Sequence[WatchedPod]]:
+        """Return the other pods of a node that hold cards; those of one gang together, which wait for each other."""
+        found: dict[object, list[WatchedPod]] = {}
+        for other in self._cluster.objects.pods_on(node).values():
+            if other.uid not in gone and bound_usage.granted(other):
+                found.setdefault(gang_members.key_of(other) or other.uid, []).append(other)
+        return found.values()
 
     def leaving(self, node: NodeName) -> list[PodUid]:
         """Return the UIDs of the pods of a node that hold cards and are being deleted."""

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from extender.gangs.bind_gate import BindGate
+from extender.gangs.job_owners import JobOwners
 from extender.history.recording.feed import Feed
 from extender.lead import binding_outcome
 from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep
@@ -38,7 +39,7 @@ GET_TIMEOUT_S: Final = 1.0
 class Binder:
     """The extender's only verb with effects. Returns kube-scheduler's `Error` text: empty means bound.
 
-    `pods` are those that the watch shows, by UID.
+    `pods` are those that the watch shows, by UID. Without `owners` a job is what one controller made.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class Binder:
         history: Feed,
         gate: BindGate,
         sleep: Sleep = asyncio.sleep,
+        owners: JobOwners | None = None,
     ) -> None:
         self._client = client
         self._gate = gate
+        self._owners = owners
         self._pods = pods
         self._reader = reader
         self._reservations = reservations
@@ -91,11 +94,25 @@ class Binder:
             return f"pod {args.pod_namespace}/{args.pod_name} with UID {args.pod_uid} is gone"
         if pod.node:
             return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
-        if waits := await self._gate.admit(pod, args.node):
+        owner, waits = await self._admit(pod, args.node)
+        if waits:
             return waits
         is_repeated = self._reservations.get(args.pod_uid, args.node) is not None
         chosen = self._reserve(pod, args.node)
-        return chosen if isinstance(chosen, str) else await self._post(args, pod, chosen, is_repeated=is_repeated)
+        if isinstance(chosen, str):
+            return chosen
+        return await self._post(args, binding(args, chosen, pod.parsed.gang, owner), chosen, is_repeated=is_repeated)
+
+    async def _admit(self, pod: WatchedPod, node: NodeName) -> tuple[str, str]:
+        """Return the UID of what made the pod's job, and why the pod must not be bound now; empty where it may.
+
+        It may until the next await. The owner is read before the gate, which no part of a gang passes without others.
+        """
+        try:
+            owner = await self._owners.of(pod) if self._owners is not None and pod.parsed.request is not None else ""
+        except KubernetesError as error:
+            return "", f"what made the pod could not be read: {error}"
+        return owner, await self._gate.admit(pod, node)
 
     def _reserve(self, pod: WatchedPod, node: NodeName) -> Assignment | str:
         """Place and reserve in one step without awaiting. Returns a refusal as text."""
@@ -112,11 +129,11 @@ class Binder:
             self._reservations.put(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
         return chosen
 
-    async def _post(self, args: BindArgs, pod: WatchedPod, chosen: Assignment, *, is_repeated: bool) -> str:
+    async def _post(self, args: BindArgs, body: dict[str, Any], chosen: Assignment, *, is_repeated: bool) -> str:
         path = f"{names.pod_path(args.pod_namespace, args.pod_name)}/binding"
         self._poller.stop(args)
         try:
-            await self._client.post(path, binding(args, chosen, pod.parsed.gang), timeout=POST_TIMEOUT_S)
+            await self._client.post(path, body, timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
             return await self._resolve(args, chosen, error, is_repeated=is_repeated)
         self._conclude(args, BindingOutcome.BOUND)
@@ -173,15 +190,16 @@ class Binder:
         return await deep_json.decode(self._reader.encoded, data)
 
 
-def binding(args: BindArgs, chosen: Assignment, gang: Gang | None = None) -> dict[str, Any]:
+def binding(args: BindArgs, chosen: Assignment, gang: Gang | None = None, owner: str = "") -> dict[str, Any]:
     """Build the Binding: the pod's UID as a precondition, and the assignment where there is one.
 
-    `gang` is the one that the pod is placed with, which the gate has let through: its node writes the job from it.
+    `gang` is the one that the pod is placed with, which the gate has let through, and `owner` the UID of what made its
+    job: its node writes the job from them.
     """
     metadata: dict[str, Any] = {"namespace": args.pod_namespace, "name": args.pod_name, "uid": args.pod_uid}
     if chosen.containers:
         metadata["annotations"] = {names.ASSIGNMENT: assignment.encode(chosen)}
         if gang is not None:
-            metadata["annotations"][names.PLACED_GANG] = job_identity.placed_gang(gang)
+            metadata["annotations"][names.PLACED_GANG] = job_identity.placed_gang(gang, owner)
     target = {"apiVersion": "v1", "kind": "Node", "name": args.node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

@@ -130,10 +130,11 @@ class Preemption:
 
     def _helped(self, pod: WatchedPod, node: NodeName, given: MetaVictims) -> MetaVictims | None:
         """Return all victims of a node; None where they do not help, or where nothing must leave."""
-        eviction = self._room.eviction(pod, node, given.uids, self._budgets)
+        leaving = self._room.with_gangs(pod, node, given.uids)
+        eviction = self._room.eviction(pod, node, leaving, self._budgets)
         if eviction is None:
             return None
-        uids = (*(victim.uid for victim in eviction.victims), *given.uids) or tuple(self._room.leaving(node))
+        uids = (*eviction.uids, *leaving) or tuple(self._room.leaving(node))
         return MetaVictims(uids, given.violations + eviction.violations) if uids else None
 
     async def _preempt(self, noted: _Noted) -> None:
@@ -144,7 +145,7 @@ class Preemption:
         eviction = self._room.eviction(pod, node, (), self._budgets) if node else None
         if eviction is None or (not eviction.victims and not self._room.leaving(node)):
             return
-        victims = [self._pods[victim.uid] for victim in eviction.victims]
+        victims = [self._pods[uid] for uid in eviction.uids]
         try:
             await self._act(pod, node, victims)
         except KubernetesError as error:

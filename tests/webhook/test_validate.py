@@ -280,3 +280,14 @@ def test_labels_that_no_pod_can_have_together_are_refused(name: str) -> None:
 
     assert [why for why in said("a=b, a=c") if "two values of the label a" in why]
     assert not [why for why in said("a=b,c=b,a=b") if "two values" in why]
+
+
+def test_a_rule_for_the_cards_of_a_gang_needs_a_gang_and_a_known_value() -> None:
+    train = {names.GANG: "train", names.GANG_SIZE: "8"}
+    assert refused_fields(builders.pod(SHARE, {**train, names.GANG_CARDS: "own"})) == []
+    assert refused_fields(builders.pod(SHARE, {names.GANG_CARDS: "own"})) == [
+        f"metadata.annotations[{names.GANG_CARDS}]"
+    ]
+    assert refused_fields(builders.pod(SHARE, {**train, names.GANG_CARDS: "one"})) == [
+        f"metadata.annotations[{names.GANG_CARDS}]"
+    ]

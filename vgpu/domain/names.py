@@ -31,6 +31,7 @@ USE_GPU_UUID: Final = f"{DOMAIN}/use-gpu-uuid"
 AVOID_GPU_UUID: Final = f"{DOMAIN}/avoid-gpu-uuid"
 GANG: Final = f"{DOMAIN}/gang"  # name of the pods of a namespace that start together or not at all
 GANG_SIZE: Final = f"{DOMAIN}/gang-size"  # how many pods these are
+GANG_CARDS: Final = f"{DOMAIN}/gang-cards"  # whether two of these pods may be on one card
 GPU_AFFINITY: Final = f"{DOMAIN}/gpu-affinity"  # labels of pods on whose cards a pod must be
 GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/gpu-anti-affinity"
 PREFERRED_GPU_AFFINITY: Final = f"{DOMAIN}/preferred-gpu-affinity"
@@ -50,6 +51,7 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_UUID,
     GANG,
     GANG_SIZE,
+    GANG_CARDS,
     GPU_AFFINITY,
     GPU_ANTI_AFFINITY,
     PREFERRED_GPU_AFFINITY,

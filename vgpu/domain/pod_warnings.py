@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from vgpu.domain import names, suggestion
 from vgpu.domain.asks import manifest, other_names, request
+from vgpu.domain.asks.gang import FIELDS
+from vgpu.domain.asks.policy import GangCards
 from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
@@ -22,6 +24,7 @@ def warnings(pod: Json) -> list[Problem]:
         return []
     asked = request.parse(pod).request
     found = [_tiny(container) for container in asked.containers if _is_tiny(container)] if asked else []
+    found.extend(_shared_gang_cards(pod))
     return [*found, *other_names.misspelt(pod), *_action_alone(pod), *_misplaced_labels(pod), *_other_domains(pod)]
 
 
@@ -37,6 +40,19 @@ def _tiny(container: ContainerRequest) -> Problem:
         str(total),
         f"is in MiB, and too little for a CUDA program; for {total} GiB write {total * GIB_IN_MIB}",
     )
+
+
+def _shared_gang_cards(pod: Json) -> Iterator[Problem]:
+    """Yield a warning for a gang of shares of which two may get the same card: two ranks of NCCL cannot have one."""
+    parsed = request.parse(pod)
+    if parsed.gang is None or parsed.request is None or parsed.request.options.gang_cards is not None:
+        return
+    if any(not container.whole for container in parsed.request.choosers):
+        why = (
+            f"two of its pods may get shares of one card, which NCCL refuses as a duplicate GPU: write "
+            f"{names.GANG_CARDS}: {GangCards.OWN} to keep them apart, or {GangCards.ANY} where they may share"
+        )
+        yield Problem(FIELDS[parsed.gang.source], parsed.gang.name, why)
 
 
 def _action_alone(pod: Json) -> Iterator[Problem]:

@@ -13,12 +13,11 @@ from typing import Final
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
-from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.identifiers import CardUuid, ContainerName
-from vgpu.placement import fit, packing
+from vgpu.placement import fit, job_sets, packing
 from vgpu.placement.policies import POLICIES
 
 
@@ -74,19 +73,30 @@ def _first_fits(
         if len(fitting) < container.gpus:
             reasons_by_card = {uuid: why for uuid, why in refused.items() if why is not None}
             return chosen, _node_refusal(container, node, reasons_by_card)
-        best = _best_cards(fitting, container.gpus, gpu_policy, node.links)
+        best = _best_cards(fitting, container, gpu_policy, node)
         for state in best:
             states[state.card.uuid] = state.with_usage(needs[state.card.uuid])
         chosen[container.name] = tuple(_grant(container, state) for state in best)
     return chosen, None
 
 
-def _best_cards(fitting: Sequence[CardState], count: int, policy: PackingPolicy, links: LinkWeights) -> list[CardState]:
-    """Return the policy's best set of cards, or its first cards where it does not compare sets."""
-    best_set = POLICIES[policy].card_set
-    if best_set:
-        return best_set(fitting, count, links)
-    return sorted(fitting, key=lambda s: _card_order(s, policy))[:count]
+def _best_cards(
+    fitting: Sequence[CardState], container: ContainerRequest, policy: PackingPolicy, node: NodeState
+) -> list[CardState]:
+    """Return the policy's best set of cards, or its first cards where it does not compare sets.
+
+    Of shares of several cards, one that overlaps with fewer jobs comes first, where a policy that compares sets finds
+    it as good.
+    """
+    row, ordered = POLICIES[policy], sorted(fitting, key=lambda s: _card_order(s, policy))
+    best = row.card_set(fitting, container.gpus, node.links) if row.card_set else ordered[: container.gpus]
+    if container.whole or container.gpus == 1 or not node.jobs:
+        return best
+    goodness = row.set_goodness
+    least = goodness(best, node.links) if goodness else 0
+    return job_sets.fewest_overlaps(
+        ordered, best, node.jobs, lambda cards: goodness is None or goodness(cards, node.links) >= least
+    )
 
 
 def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ fit is the node whose lacking cards lack the least.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from vgpu.domain import quantity
 from vgpu.domain.asks import node_rules
@@ -20,10 +21,13 @@ from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
+from vgpu.placement import job_sets
 from vgpu.placement.advice import pod_advice
 from vgpu.placement.advice.trial import Advice
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
+
+MAX_JOBS: Final = 4  # with which a job overlaps that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +222,29 @@ def _held_back(verdict: NodeVerdict, elsewhere: NodeRuleRefusal) -> NodeVerdict:
 
 def _verdict(view: NodeView, request: PodRequest, placement: Assignment | NodeRefusal) -> NodeVerdict:
     if isinstance(placement, Assignment):
-        return NodeVerdict(view.name, None, "", placement, tuple(_card(card, None) for card in view.state.cards))
+        cards = tuple(_card(card, None) for card in view.state.cards)
+        return NodeVerdict(view.name, None, _overlap(view, placement), placement, cards)
     cards = tuple(_card(card, placement.cards.get(card.card.uuid)) for card in view.state.cards)
     needed = f"; needs {largest(request).gpus} cards at once" if largest(request).gpus > 1 else ""
     return NodeVerdict(view.name, placement.reason, reasons.WORDS[placement.reason] + needed, None, cards)
+
+
+def _overlap(view: NodeView, placement: Assignment) -> str:
+    """Say that the pod's cards are in part those of other jobs; empty where they are not."""
+    if not job_sets.overlapped(placement, view.state.jobs):
+        return ""
+    indexes = {card.card.uuid: card.card.index for card in view.state.cards}
+    sets = [cards for cards in job_sets.of_assignment(placement) if job_sets.overlaps(cards, view.state.jobs)]
+    others = dict.fromkeys(job for cards in sets for job in job_sets.overlaps(cards, view.state.jobs))
+    own, of_others = ([_set(cards, indexes) for cards in found] for found in (sets, others))
+    return (
+        f"the cards {', '.join(own)} are in part those of other jobs ({', '.join(of_others[:MAX_JOBS])}): they exclude "
+        "each other, and the guarantees of all shrink in proportion; no equal or separate cards are free"
+    )
+
+
+def _set(cards: frozenset[CardUuid], indexes: Mapping[CardUuid, int]) -> str:
+    return "{" + ",".join(map(str, sorted(indexes.get(card, -1) for card in cards))) + "}"
 
 
 def _card(state: CardState, reason: Reason | None) -> CardVerdict:

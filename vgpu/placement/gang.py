@@ -10,7 +10,7 @@ members suffice: each member before has changed one of them at most.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.identifiers import PodUid
@@ -53,11 +53,17 @@ def steps(
     fleet = {view.name: view for view in views}
     most = 0
     for order, cards in _attempts(members):
-        places = yield from Attempt(dict(fleet), defaults, cards).place(order)
+        nodes = dict(fleet) if cards is None else {name: _without_jobs(view) for name, view in fleet.items()}
+        places = yield from Attempt(nodes, defaults, cards).place(order)
         if len(places) == len(members):
             return places
         most = max(most, len(places))
     return Shortfall(most)
+
+
+def _without_jobs(view: NodeView) -> NodeView:
+    """Return a node on which cards are chosen as if no job were there: room for all members comes first."""
+    return replace(view, state=replace(view.state, jobs=())) if view.state.jobs else view
 
 
 def _attempts(members: Sequence[Member]) -> Iterator[tuple[Sequence[Member], PackingPolicy | None]]:

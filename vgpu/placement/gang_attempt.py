@@ -12,8 +12,8 @@ from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NO_POD, NodeName, PodUid
-from vgpu.placement import rank, room
+from vgpu.domain.identifiers import NO_POD, CardUuid, NodeName, PodUid
+from vgpu.placement import neighbours, rank, room
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.snapshot import NodeView
@@ -73,6 +73,26 @@ class _Kind:
     copies: dict[NodeName, tuple[NodeView, int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _GangCards:
+    """The cards of one node that members have: of all members, and of those that want cards of their own."""
+
+    every: frozenset[CardUuid] = frozenset()
+    own: frozenset[CardUuid] = frozenset()
+
+    def with_pod(self, request: PodRequest, held: Assignment) -> "_GangCards":
+        """Return the cards after one more member was placed."""
+        cards = held.gpus()
+        return _GangCards(self.every | cards, self.own | cards if request.options.is_apart_from_gang else self.own)
+
+    def request(self, request: PodRequest) -> PodRequest:
+        """Return what a member asks for, off the cards of the members that must not be beside it."""
+        return neighbours.off(request, self.every if request.options.is_apart_from_gang else self.own)
+
+
+_NO_CARDS: Final = _GangCards()
+
+
 @dataclass(slots=True)
 class Attempt:
     """One order of the members. `cards` replaces their policies for cards where it is not None."""
@@ -82,6 +102,7 @@ class Attempt:
     cards: PackingPolicy | None
     kinds: dict[Member, _Kind] = field(default_factory=dict)
     used: set[NodeName] = field(default_factory=set)
+    cards_of: dict[NodeName, _GangCards] = field(default_factory=dict)
 
     def place(self, members: Sequence[Member]) -> Steps[dict[PodUid, MemberPlace]]:
         """Return the places of the members before the first one that fits nowhere."""
@@ -130,25 +151,29 @@ class Attempt:
         known = kind.copies.get(name)
         if known is not None and known[0] is fit.view:
             return known[1]
-        member, count = kind.member, 0
+        member, count, cards = kind.member, 0, self.cards_of.get(name, _NO_CARDS)
         following: _MemberFit | None = fit
         while following is not None and count < MAX_COUNTED:
             count += 1
-            following = self._fit(following.view.with_pod(member.request, following.assignment, member.host), member)
+            cards = cards.with_pod(member.request, following.assignment)
+            view = _with_member(following.view, member, following.assignment)
+            following = self._fit(view, member, cards)
             yield
         kind.copies[name] = fit.view, count
         return count
 
     def _judge(self, kind: _Kind, name: NodeName) -> None:
-        fit = self._fit(self.fleet[name], kind.member) if kind.member.may_use(name) else None
+        cards = self.cards_of.get(name, _NO_CARDS)
+        fit = self._fit(self.fleet[name], kind.member, cards) if kind.member.may_use(name) else None
         if fit is None:
             kind.fits.pop(name, None)
         else:
             kind.fits[name] = fit
 
-    def _fit(self, view: NodeView, member: Member) -> _MemberFit | None:
+    def _fit(self, view: NodeView, member: Member, cards: _GangCards) -> _MemberFit | None:
+        """Return how a member fits on a node on which other members have `cards`, None where it does not."""
         policy = self.cards or self.defaults.gpu_policy_for(member.request.options)
-        placed = view.place(member.request, policy, member.host)
+        placed = view.place(cards.request(member.request), policy, member.host)
         return _MemberFit(view, placed, self._cost(view, member)) if isinstance(placed, Assignment) else None
 
     def _cost(self, view: NodeView, member: Member) -> int:
@@ -159,8 +184,16 @@ class Attempt:
 
     def _take(self, member: Member, place: MemberPlace) -> Steps[None]:
         """Place a member, and judge all known kinds of members on its node again."""
-        self.fleet[place.node] = self.fleet[place.node].with_pod(member.request, place.assignment, member.host)
+        self.fleet[place.node] = _with_member(self.fleet[place.node], member, place.assignment)
         self.used.add(place.node)
+        cards = self.cards_of.get(place.node, _NO_CARDS)
+        self.cards_of[place.node] = cards.with_pod(member.request, place.assignment)
         for kind in self.kinds.values():
             self._judge(kind, place.node)
             yield
+
+
+def _with_member(view: NodeView, member: Member, held: Assignment) -> NodeView:
+    """Return a node after a member was placed on it; members are one job, so its cards are no other job's."""
+    after = view.with_pod(member.request, held, member.host)
+    return replace(after, state=replace(after.state, jobs=view.state.jobs))

@@ -57,15 +57,20 @@ def members_of(group: SpaceGroup | None, tenants: Iterable[CardTenant]) -> list[
 
 
 def required(
-    request: PodRequest, labels: Mapping[str, str], others: Iterable[CardTenant], members: Iterable[CardUuid] = ()
+    request: PodRequest,
+    labels: Mapping[str, str],
+    others: Iterable[CardTenant],
+    members: Iterable[CardUuid] = (),
+    of_gang: Iterable[CardUuid] = (),
 ) -> PodRequest:
     """Return what a pod with these labels asks for, with the cards that it must be on, and off, beside other pods.
 
     `members` are the cards of the other members of its group in space, one for each container. The pod's containers
-    count as if they were on one card.
+    count as if they were on one card. `of_gang` are the cards of pods of its gang that it must not be beside.
     """
     known, options, wanted = list(others), request.options, len(request.choosers)
-    beside, apart = _beside(labels, options.affinity, known), _apart(labels, options.anti_affinity, known)
+    beside = _beside(labels, options.affinity, known)
+    apart = _apart(labels, options.anti_affinity, known).union(of_gang)
     full = frozenset(card for card, count in Counter(members).items() if space.clients_left(count) < wanted)
     selector = replace(options.selector, beside=beside, apart=apart, full_groups=full)
     return replace(request, options=replace(options, selector=selector))
@@ -90,6 +95,15 @@ def preferred(
         beside &= selector.beside
     narrowed = replace(selector, beside=selector.beside if beside is None else beside, apart=apart)
     return replace(request, options=replace(options, selector=narrowed))
+
+
+def off(request: PodRequest, cards: frozenset[CardUuid]) -> PodRequest:
+    """Return what a pod asks for, on no card of `cards`."""
+    options = request.options
+    if cards <= options.selector.apart:
+        return request
+    selector = replace(options.selector, apart=options.selector.apart | cards)
+    return replace(request, options=replace(options, selector=selector))
 
 
 def _beside(labels: Mapping[str, str], affinity: Labels, others: Iterable[CardTenant]) -> frozenset[CardUuid] | None:

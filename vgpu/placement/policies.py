@@ -30,6 +30,7 @@ class Policy:
         tolerance: nodes whose costs are above the least cost by at most this are equal; `rank` orders equal nodes. It
             may depend on the weights.
         card_set: chooses the cards of a container together, instead of one after the other.
+        set_goodness: what `card_set` makes as large as possible.
         node_state: cost of a node that arrays cannot give, added to that of `node`.
     """
 
@@ -37,6 +38,7 @@ class Policy:
     node: Callable[[NodeRoom, Question], Ints]
     tolerance: Callable[[Weights], int] = lambda _: 0
     card_set: CardSet | None = None
+    set_goodness: Callable[[Sequence[CardState], LinkWeights], int] | None = None
     node_state: Callable[[NodeState, Question], int] | None = None
 
     def cost(self, state: NodeState, free: NodeRoom, question: Question) -> int:
@@ -85,6 +87,12 @@ POLICIES: Final[Mapping[PackingPolicy, Policy]] = {
     PackingPolicy.SPREAD: Policy(card=lambda card: -card.free_slices, node=_taken),
     PackingPolicy.FRAGMENTATION: Policy(_tightest, fragmentation.cost, tolerance=fragmentation.tolerance),
     PackingPolicy.FGD: Policy(_tightest, fgd.cost),
-    PackingPolicy.TOPOLOGY: Policy(_tightest, _free, card_set=topology.best_cards, node_state=topology.node_cost),
+    PackingPolicy.TOPOLOGY: Policy(
+        _tightest,
+        _free,
+        card_set=topology.best_cards,
+        set_goodness=topology.goodness,
+        node_state=topology.node_cost,
+    ),
     PackingPolicy.POWER: Policy(power.card_order, power.cost),
 }

@@ -1,9 +1,10 @@
 """Which pods of a node make room for a pod of higher priority when they are evicted. Pure.
 
 The cost of a set of victims is compared as kube-scheduler compares nodes: fewest violated PodDisruptionBudgets, then
-the lowest highest priority, then the fewest pods, then the lowest priorities, then the youngest pods. `choose` first
-evicts all candidates and takes back one after the other, the most important first, as kube-scheduler does. It then
-searches for a cheaper set. The search is exact as long as `MAX_TRIALS` placements suffice.
+the lowest highest priority, then the fewest pods, then the lowest priorities, then the youngest pods. The pods of one
+gang on the node leave together, as one candidate (ADR 192). `choose` first evicts all candidates and takes back one
+after the other, the most important first, as kube-scheduler does. It then searches for a cheaper set. The search is
+exact as long as `MAX_TRIALS` placements suffice.
 """
 
 import itertools
@@ -29,15 +30,16 @@ Budgets = Mapping[str, int]  # how many more disruptions each PodDisruptionBudge
 
 @dataclass(frozen=True, slots=True)
 class EvictionCandidate:
-    """A pod that may be evicted.
+    """A pod that may be evicted, or the pods of one gang on a node, which leave together.
 
     Attributes:
-        uid: the pod's UID.
+        uid: the pod's UID; of a gang, that of its most important pod.
         priority: the value of its PriorityClass.
         started: start time in seconds; the youngest pod has the largest.
         usage: what it takes of each card, by UUID.
         devices: what the kubelet counts for it, by resource.
         budgets: the PodDisruptionBudgets that an eviction of the pod would use.
+        others: the UIDs of the other pods of the gang.
     """
 
     uid: PodUid
@@ -46,6 +48,12 @@ class EvictionCandidate:
     usage: Mapping[CardUuid, Usage] = field(default_factory=dict)
     devices: Mapping[str, int] = field(default_factory=dict)
     budgets: tuple[str, ...] = ()
+    others: tuple[PodUid, ...] = ()
+
+    @property
+    def uids(self) -> tuple[PodUid, ...]:
+        """The UIDs of the pods that leave."""
+        return (self.uid, *self.others)
 
     @property
     def importance(self) -> tuple[int, float, str]:
@@ -54,7 +62,8 @@ class EvictionCandidate:
 
     def replaces(self, other: "EvictionCandidate") -> bool:
         """Whether an eviction of this pod frees, and violates, the same as an eviction of another."""
-        return (self.priority, self.usage, self.budgets) == (other.priority, other.usage, other.budgets)
+        frees = self.priority, self.usage, self.budgets, len(self.uids)
+        return frees == (other.priority, other.usage, other.budgets, len(other.uids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +74,29 @@ class Eviction:
     violations: int
 
     @property
+    def uids(self) -> tuple[PodUid, ...]:
+        """The UIDs of all pods that leave, those of the most important victims first."""
+        return tuple(uid for victim in self.victims for uid in victim.uids)
+
+    @property
     def cost(self) -> Cost:
         """The sort key of evictions: the smallest is the best."""
-        priorities = [victim.priority for victim in self.victims]
+        priorities = [victim.priority for victim in self.victims for _ in victim.uids]
         started = tuple(sorted(victim.started for victim in self.victims))
         highest = max(priorities, default=-(1 << 31))
         return self.violations, highest, len(priorities), sum(priorities), tuple(-at for at in started)
+
+
+def together(pods: Sequence[EvictionCandidate]) -> EvictionCandidate:
+    """Return some pods as one candidate, as important as the most important of them."""
+    first, *others = sorted(pods, key=lambda pod: pod.importance, reverse=True)
+    return replace(
+        first,
+        usage=usage.total(pod.usage for pod in pods),
+        devices=dict(sum((Counter(pod.devices) for pod in pods), Counter[str]())),
+        budgets=tuple(name for pod in pods for name in pod.budgets),
+        others=tuple(pod.uid for pod in others),
+    )
 
 
 def eviction(victims: Iterable[EvictionCandidate], allowed: Budgets) -> Eviction:
@@ -164,6 +190,10 @@ def _without(state: CardState, freed: Usage) -> CardState:
     return CardState(card, state.slice_mib, state.usage - freed)
 
 
+def _count(candidates: Iterable[EvictionCandidate]) -> int:
+    return sum(len(candidate.uids) for candidate in candidates)
+
+
 def _violating(ordered: Iterable[EvictionCandidate], allowed: Budgets) -> list[EvictionCandidate]:
     """Return the pods that violate a budget, when all are evicted; the most important pod comes first."""
     left = dict(allowed)
@@ -212,7 +242,7 @@ class _EvictionSearch:
         usable = [pod for pod in self._ordered if pod.priority <= highest]
         if not self._try(usable):
             return None
-        most = len(found.victims) if (violations, highest) == found.cost[:2] else len(usable)
+        most = found.cost[2] if (violations, highest) == found.cost[:2] else _count(usable)
         for count in range(1, most + 1):
             best = self._extend((), usable, count, violations, None)
             if best is not None:
@@ -227,15 +257,18 @@ class _EvictionSearch:
         violations: int,
         best: Eviction | None,
     ) -> Eviction | None:
-        """Return the better of `best` and every eviction that adds `count` pods of `rest` to the chosen ones."""
+        """Return the better of `best` and every eviction that adds candidates of `count` pods to the chosen ones."""
         if not count:
             return self._better(eviction(chosen, self._allowed), violations, best)
         if count > 1 and not self._try((*chosen, *rest)):
             return best
-        for at in range(len(rest) - count + 1):
-            is_repeated = at and rest[at - 1].replaces(rest[at])  # the younger of two equal pods was tried
-            if not is_repeated and self._trials > 0:
-                best = self._extend((*chosen, rest[at]), rest[at + 1 :], count - 1, violations, best)
+        for at, candidate in enumerate(rest):
+            if _count(rest[at:]) < count:
+                break
+            is_repeated = at and rest[at - 1].replaces(candidate)  # the younger of two equal pods was tried
+            left = count - len(candidate.uids)
+            if not is_repeated and left >= 0 and self._trials > 0:
+                best = self._extend((*chosen, candidate), rest[at + 1 :], left, violations, best)
         return best
 
     def _better(self, new: Eviction, violations: int, best: Eviction | None) -> Eviction | None:

@@ -52,6 +52,7 @@ class Neighbourhood:
         self._tenants = defaultdict(list, {namespace: list(found) for namespace, found in tenants.items()})
         self._rack_of = rack_of
         self._racks = defaultdict[str, list[str]](list)
+        self._gangs = defaultdict[str, list[tuple[bool, Assignment]]](list)
 
     def seen(self, request: PodRequest, identity: SimulatedIdentity | None) -> SeenRequest:
         """Return what a pod asks for now; a pod without an identity sees no other pod."""
@@ -59,8 +60,10 @@ class Neighbourhood:
             return SeenRequest(request)
         others, labels, options = self._tenants[identity.namespace], dict(identity.labels), request.options
         members = self._members(request, identity.namespace)
-        if options.affinity or options.anti_affinity or members or any(other.anti_affinity for other in others):
-            request = neighbours.required(request, labels, others, members)
+        of_gang = self._of_gang(request, identity.job)
+        is_narrowed = options.affinity or options.anti_affinity or members or of_gang
+        if is_narrowed or any(other.anti_affinity for other in others):
+            request = neighbours.required(request, labels, others, members, of_gang)
         preferred = neighbours.preferred(request, labels, others, members) if options.prefers_neighbours else None
         used = self._racks[identity.job] if options.rack_policy is not None and identity.job else ()
         return SeenRequest(request, preferred, tuple(sorted(used)))
@@ -71,8 +74,15 @@ class Neighbourhood:
             return
         tenant = neighbours.tenant(identity.namespace, dict(identity.labels), request, held)
         self._tenants[identity.namespace].append(tenant)
+        if identity.job:
+            self._gangs[identity.job].append((request.options.is_apart_from_gang, held))
         if identity.job and request.options.rack_policy is not None:
             self._racks[identity.job].append(self._rack_of(node))
+
+    def _of_gang(self, request: PodRequest, job: str) -> set[CardUuid]:
+        """Return the cards of simulated pods of a pod's gang that must not be beside it."""
+        is_apart, placed = request.options.is_apart_from_gang, self._gangs.get(job, ()) if job else ()
+        return {card for other_is_apart, held in placed if is_apart or other_is_apart for card in held.gpus()}
 
     def _members(self, request: PodRequest, namespace: Namespace) -> list[CardUuid]:
         """Return the cards of the members of a pod's group in space, in all namespaces."""

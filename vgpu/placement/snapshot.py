@@ -14,7 +14,7 @@ from vgpu.domain.cards.share import HostRoom, NodeState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName
-from vgpu.placement import choose, fit, preempt
+from vgpu.placement import choose, fit, job_sets, preempt
 from vgpu.placement.choose import NodeRefusal
 
 
@@ -86,7 +86,8 @@ class NodeView:
         for name, amount in request.devices(self.state.slice_mib).items():
             devices[name] = devices.get(name, 0) + amount
         free = HostRoom(self.state.host.cpu_milli - host.cpu_milli, self.state.host.memory_mib - host.memory_mib)
-        return replace(self, state=replace(state, devices=devices, host=free))
+        jobs = (*state.jobs, *job_sets.of_assignment(assignment))
+        return replace(self, state=replace(state, devices=devices, host=free, jobs=jobs))
 
     def _lacks(self, host: HostRequest) -> Reason | None:
         if host.cpu_milli > self.state.host.cpu_milli:

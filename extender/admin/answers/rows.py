@@ -136,6 +136,11 @@ def space_group(pod: WatchedPod) -> SpaceGroup | None:
     return pod.parsed.request.options.group(pod.namespace) if pod.parsed.request else None
 
 
+def gang(pod: WatchedPod) -> str:
+    """Return the name of a pod's gang; empty where it is in none."""
+    return pod.parsed.gang.name if pod.parsed.gang is not None else ""
+
+
 def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(

@@ -39,6 +39,7 @@ export function open(root, [namespace, name], reload) {
   async function load(changes = null) {
     if (changes?.length && !concerns(changes, namespace, name)) return;
     const found = await explanation(path);
+    if (found?.pod.gang) found.pod.ranks = await ranksOf(found.pod);
     updateChildren(content, found ? (found.pod.node ? placedPod(found) : waitingPod(found)) : unknownPod());
     more.textContent = commands(namespace, name, found?.pod).join("\n");
     const [entries, neighbours] = await Promise.all([historyEntries(namespace, name, found?.pod.uid), cardsOf(found?.pod)]);
@@ -55,6 +56,13 @@ export function open(root, [namespace, name], reload) {
 /** Whether a change is about the pod, or about a card: it may be the pod's, or make room for it. */
 function concerns(changes, namespace, name) {
   return changes.some(({ kind, object }) => kind === "gpu" || (object.namespace === namespace && object.name === name));
+}
+
+/** Return the other pods of a pod's gang, the first 64 by name. */
+async function ranksOf({ namespace, name, gang }) {
+  const fields = "namespace,name,node,gpus";
+  const found = await api.get("pods", { namespace, gang, fields, sort: "name", limit: 65 }).catch(() => ({ items: [] }));
+  return found.items.filter((other) => other.name !== name).slice(0, 64);
 }
 
 async function explanation(path) {
@@ -105,11 +113,18 @@ function facts(pod) {
     ["Asks for", pod.requested],
     ["Compute policy", pod.computePolicy || defaultPolicy(pod)],
     ...(pod.spaceGroup ? [["Group in space", pod.spaceGroup]] : []),
+    ...(pod.gang ? [["Gang", element("span", {}, pod.gang, ...(pod.ranks ?? []).map(rank))]] : []),
     ["Priority", String(pod.priority)],
     ...(pod.node ? [["Node", pod.node]] : []),
     ...pod.problems.map((problem) => ["Problem", element("span", { class: "error" }, problem)]),
   ];
   return element("dl", {}, shown.map(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]));
+}
+
+/** Return one other pod of the gang, with its cards. */
+function rank({ namespace, name, node, gpus }) {
+  const cards = [...new Set(gpus.map(({ index }) => index))].sort((a, b) => a - b).join(", ");
+  return element("small", { "data-key": name }, " · ", podLink(namespace, name), node ? ` ${node}, card ${cards}` : " waits");
 }
 
 /** Return the policy of a pod that names none. */

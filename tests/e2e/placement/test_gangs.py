@@ -131,6 +131,16 @@ def test_four_members_of_60_percent_do_not_start_on_three_cards_and_three_do(
     assert "four" not in bound.longest_s
 
 
+def test_ranks_with_half_of_a_card_each_get_cards_of_their_own(namespace: PodNamespace) -> None:
+    """Two ranks of NCCL cannot use one card, and the packing policies would give them the same one."""
+    for n in range(2):
+        made = member(f"rank-{n}", "ranks", 2, gpu_mem=GIB, gpu_cores=50)
+        made["metadata"]["annotations"][names.GANG_CARDS] = "own"
+        namespace.create(made)
+    namespace.running("rank-0", "rank-1")
+    assert len({card for n in range(2) for card in namespace.assignment(f"rank-{n}").gpus()}) == 2
+
+
 def test_a_member_that_never_comes_keeps_the_others_from_starting_and_holds_no_card(
     cluster: GpuCluster, namespace: PodNamespace
 ) -> None:

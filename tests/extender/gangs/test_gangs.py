@@ -13,6 +13,7 @@ from tests.extender.gangs.gangs import DEADLINE_S
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 
 DEFAULT = Namespace("default")
@@ -399,3 +400,38 @@ async def test_a_binding_that_may_still_be_carried_out_keeps_its_cards_in_a_new_
         world.cluster.reservations.get(uid, NodeName(node)) for uid, node in zip(uids, nodes, strict=False)
     ] == before
     assert [await node_of(world, pod) for pod in pods[:2]] == nodes[:2]
+
+
+async def ranks(world: World, count: int, size: int) -> list[Pod]:
+    """Members with half of a card each, and cards of their own."""
+    annotations = {names.GANG: "ranks", names.GANG_SIZE: str(size), names.GANG_CARDS: "own"}
+    return [await world.create_pod(metadata={"annotations": annotations}, gpu_mem=512) for _ in range(count)]
+
+
+async def cards_of(world: World, pods: list[Pod]) -> list[str]:
+    found = [world.cluster.objects.pods[pod["metadata"]["uid"]].assignment for pod in pods]
+    return [card for held in found if isinstance(held, Assignment) for card in held.gpus()]
+
+
+async def test_ranks_with_cards_of_their_own_share_none_also_once_one_is_replaced(world: World) -> None:
+    pods = await ranks(world, 5, 5)
+    assert await bind_all(world, pods) == [""] * 5
+    for pod in pods:
+        await world.until_bound_is_watched(pod)
+    assert len(set(await cards_of(world, pods))) == 5
+    (more,) = await ranks(world, 1, 5)  # an elastic rank that comes later is placed by itself, on the card that is left
+    assert await world.bind(more, str((await world.filter(more))["NodeNames"][0])) == ""
+    await world.until_bound_is_watched(more)
+    assert len(set(await cards_of(world, [*pods, more]))) == 6
+    (last,) = await ranks(world, 1, 5)
+    assert await reason(world, last) == "CardAntiAffinity"
+
+
+async def test_more_ranks_than_cards_wait_and_are_told_why(world: World) -> None:
+    pods = await ranks(world, 7, 7)  # of half a card each; there are six cards
+    assert [await reason(world, pod) for pod in pods] == ["GangInsufficientCards"] * 7
+    assert reserved(world) == 0
+    messages = [event["message"] for event in await world.events() if event["reason"] == "GangInsufficientCards"]
+    assert messages
+    assert "on cards without another pod of the gang (vgpu.io/gang-cards: own)" in messages[0]
+    assert "the free cards take 6 of the 7 pods" in messages[0]

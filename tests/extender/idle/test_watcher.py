@@ -417,3 +417,50 @@ async def test_a_crowd_of_idle_pods_delays_the_pod_of_another_namespace_by_one(i
     running.cancel()
     assert told.namespaces.index("late") == 1
     assert len(told.namespaces) == 51
+
+
+GANG = EVICT | {names.GANG: "train", names.GANG_SIZE: "2"}
+
+
+async def run_gang(idle: Idle) -> list[JsonObject]:
+    """Two pods that run: single pods at first, because one call of bind waits for the other's."""
+    pods = [await idle.run_pod(EVICT) for _ in range(2)]
+    for pod in pods:
+        path = f"{PODS}/{pod['metadata']['name']}"
+        await idle.world.client.patch(path, {"metadata": {"annotations": GANG}})
+        await idle.world.until(lambda pod=pod: idle.known(pod).parsed.gang is not None)
+    return pods
+
+
+async def test_a_rank_that_waits_for_a_busy_one_is_not_idle(idle: Idle) -> None:
+    waiting, busy = await run_gang(idle)
+    idle.minutes[busy["metadata"]["uid"]] = 0
+    for _ in range(9):
+        await idle.idle(10, waiting)
+    assert not await idle.is_warned(waiting)
+    assert not await idle.is_leaving(waiting)
+
+
+async def test_the_pods_of_a_gang_are_warned_and_evicted_together(idle: Idle) -> None:
+    pods = await run_gang(idle)
+    idle.minutes[pods[1]["metadata"]["uid"]] = 0  # used for 20 minutes longer than the other one
+    await idle.idle(20, pods[0])
+    await idle.idle(29, *pods)
+    assert [await idle.is_warned(pod) for pod in pods] == [False, False]
+    await idle.idle(1, *pods)
+    assert [await idle.is_warned(pod) for pod in pods] == [True, True]
+    assert [await idle.is_leaving(pod) for pod in pods] == [False, False]
+    await idle.idle(6, *pods)
+    assert [await idle.is_leaving(pod) for pod in pods] == [True, True]
+    events = json.loads(await idle.world.client.get("/api/v1/namespaces/default/events"))["items"]
+    told = [event["message"] for event in events if event["reason"] == "IdleEvicted"]
+    assert len(told) == 2
+    assert all(text.startswith("evicted with its gang, of which no pod has been used: no kernel") for text in told)
+
+
+async def test_a_gang_with_a_pod_of_unknown_use_is_left_alone(idle: Idle) -> None:
+    known, unknown = await run_gang(idle)
+    for _ in range(9):
+        idle.minutes[unknown["metadata"]["uid"]] = None
+        await idle.idle(10, known)
+    assert not await idle.is_warned(known)

@@ -125,3 +125,34 @@ def test_what_are_no_labels_is_refused_by_name(value: str) -> None:
     (problem,) = pod("a", beside=value).parsed.problems
     assert problem.field == f"metadata.annotations[{BESIDE}]"
     assert "KEY=VALUE" in str(problem)
+
+
+def member(uid: str, card: str = "", gang: str = "train", own: bool = True, namespace: str = "default") -> WatchedPod:
+    annotations = {names.GANG: gang, names.GANG_SIZE: "2", **({names.GANG_CARDS: "own"} if own else {})}
+    made = PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=annotations))
+    held = Assignment({ContainerName("main"): (Grant(CardUuid(card), 256, None),)}) if card else made.assignment
+    return structs.replace(made, namespace=namespace, node="n1" if card else "", assignment=held)
+
+
+def test_a_member_with_cards_of_its_own_is_on_no_card_of_another_member_of_its_gang() -> None:
+    """As a replacement of a lost rank, or one more rank of an elastic gang, which is placed by itself."""
+    others = (
+        member("b", "GPU-0"), member("c", "GPU-1", gang="other"), member("d", "GPU-2", namespace="other"),
+        pod("e", "GPU-3"),
+    )  # fmt: skip
+    assert chosen(member("a"), *others).apart == frozenset({"GPU-0"})
+    assert chosen(member("a", "GPU-0"), member("a", "GPU-0")).apart == frozenset()
+
+
+def test_one_of_two_members_may_want_cards_of_its_own() -> None:
+    assert chosen(member("a", own=False), member("b", "GPU-0")).apart == frozenset({"GPU-0"})
+    assert chosen(member("a"), member("b", "GPU-0", own=False)).apart == frozenset({"GPU-0"})
+    assert chosen(member("a", own=False), member("b", "GPU-0", own=False)).apart == frozenset()
+
+
+def test_members_that_are_being_bound_count_and_members_that_are_gone_do_not() -> None:
+    assert chosen(member("a"), binding=(member("b", "GPU-0"),)).apart == frozenset({"GPU-0"})
+    kept, asking = CardNeighbours(list), member("a")
+    kept.put(member("b", "GPU-0"))
+    kept.remove(PodUid("b"))
+    assert kept.request(asking) is asking.parsed.request

@@ -7,7 +7,8 @@ from typing import Any
 from extender.verbs import preempt as preempt_verb
 from tests import strategies
 from tests.extender.conftest import PODS, World
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 
@@ -198,3 +199,45 @@ async def test_a_crowd_in_one_namespace_keeps_no_pod_of_another_from_preempting(
     await world.filter(high, "n1")
     await deciding(world)
     assert await being_deleted(world) == {"low"}
+
+
+async def rank(world: World, name: str, priority: int, mib: int) -> JsonObject:
+    """A pod that runs and names a gang."""
+    pod = await bound(world, name, priority, mib)
+    annotations = {names.GANG: "train", names.GANG_SIZE: "2"}
+    await world.client.patch(f"{PODS}/{name}", {"metadata": {"annotations": annotations}})
+    await world.until(lambda: world.cluster.objects.pods[PodUid(uid(pod))].parsed.gang is not None)
+    return pod
+
+
+async def test_the_ranks_of_a_node_are_evicted_together(world: World) -> None:
+    """A rank alone would wait for the other one in its collectives, and hold its card for nothing."""
+    for n in range(2):
+        await rank(world, f"rank-{n}", 1, 2048)
+    await world.filter(await create(world, "high", 10, 2048), "n1")
+    await deciding(world)
+    assert await being_deleted(world) == {"rank-0", "rank-1"}
+
+
+async def test_a_single_pod_leaves_rather_than_two_ranks(world: World) -> None:
+    for n in range(2):
+        await rank(world, f"rank-{n}", 1, 1024)
+    await bound(world, "single", 1, 2048)
+    await world.filter(await create(world, "high", 10, 2048), "n1")
+    await deciding(world)
+    assert await being_deleted(world) == {"single"}
+
+
+async def test_a_rank_of_high_priority_keeps_its_gang(world: World) -> None:
+    await rank(world, "rank-0", 1, 2048)
+    await rank(world, "rank-1", 10, 2048)
+    await world.filter(await create(world, "high", 10, 2048), "n1")
+    await deciding(world)
+    assert await being_deleted(world) == set()
+
+
+async def test_the_verb_adds_the_other_ranks_of_a_victim(world: World) -> None:
+    ranks = [await rank(world, f"rank-{n}", 1, 1024) for n in range(2)]
+    high = await create(world, "high", 10, 2048)
+    (victims,) = (await preempt(world, high, n1=[ranks[0]])).values()
+    assert sorted(victims) == sorted(map(uid, ranks))

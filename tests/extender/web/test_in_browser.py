@@ -340,6 +340,34 @@ async def test_the_card_and_the_pod_of_a_member_show_its_group(page: Page, run: 
     await expect(listed).to_have_count(0)
 
 
+async def test_the_page_of_a_rank_shows_the_other_ranks_with_their_cards(page: Page, run: Run) -> None:
+    assert run.create("rank-0", gpu_mem=2048).status_code == 201
+    run.until("rank-0", "Running")
+    others = [
+        {"namespace": "default", "name": "rank-0", "node": "node-1", "gpus": []},
+        {"namespace": "default", "name": HOSTILE, "node": "node-1", "gpus": [{"index": 2}, {"index": 1}, {"index": 2}]},
+        {"namespace": "default", "name": "rank-2", "node": "", "gpus": []},
+    ]
+
+    async def of_gang(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        found["pod"]["gang"] = "train"
+        await route.fulfill(json=found)
+
+    async def ranks(route: Route) -> None:
+        assert "gang=train" in route.request.url
+        await route.fulfill(json={"items": others, "nextCursor": ""})
+
+    await page.route("**/api/v1/pods/default/rank-0/explain", of_gang)
+    await page.route("**/api/v1/pods?*", ranks)
+    await page.goto(f"{run.admin}/#/pods/default/rank-0")
+    await expect(page.locator("dl")).to_contain_text(
+        f"Gangtrain · default/{HOSTILE} node-1, card 1, 2 · default/rank-2 waits"
+    )
+    assert "owned" not in await page.title()
+    await page.unroute_all()
+
+
 async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/#/fit")
     await page.get_by_label("Pods").fill("3")

@@ -91,3 +91,14 @@ def test_more_time_than_cards_have_is_refused_with_how_many_cards_have_it(
     made = pod(resources={names.GPU_CORES: cores, **({names.GPU: str(gpus)} if gpus else {})})
     (problem,) = new_pods.problems(translate.translate(made, tuple, 1024, 256), 256)
     assert problem.why.endswith(hint)
+
+
+def test_a_gang_of_shares_is_warned_that_two_of_its_pods_may_get_one_card() -> None:
+    """Two ranks of NCCL cannot use one card; who means it says so, and pods of whole cards never share one."""
+    gang = {names.GANG: "train", names.GANG_SIZE: "2"}
+    (warning,) = said(pod({"annotations": gang}))
+    assert warning.startswith(f'metadata.annotations[{names.GANG}]: "train" two of its pods may get shares of one card')
+    for value in ("own", "any"):
+        assert said(pod({"annotations": {**gang, names.GANG_CARDS: value}})) == []
+    whole = strategies.pod(strategies.container(gpu=1), annotations=gang)
+    assert said(whole) == []

@@ -10,7 +10,7 @@ from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.asks import request
 from vgpu.domain.asks.host_request import HostRequest
-from vgpu.domain.asks.policy import PackingPolicy, PodOptions
+from vgpu.domain.asks.policy import GangCards, PackingPolicy, PodOptions
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
@@ -170,3 +170,52 @@ def test_cpu_memory_and_the_nodes_that_a_member_may_use_are_limits() -> None:
     host = HostRequest(cpu_milli=3000, memory_mib=1024)
     assert max(nodes(gang.plan(members(3, wanted, host=host), views, DEFAULTS))) == "n1"
     assert gang.plan(members(3, wanted, host=host, nodes=frozenset({"n0"})), views, DEFAULTS) == Shortfall(1)
+
+
+def apart(wanted: PodRequest) -> PodRequest:
+    return replace(wanted, options=replace(wanted.options, gang_cards=GangCards.OWN))
+
+
+@given(st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=6), FLEETS)
+def test_no_other_member_is_on_a_card_of_a_member_that_wants_cards_of_its_own(
+    wanted: list[tuple[PodRequest, bool]], views: list[NodeView]
+) -> None:
+    asked_for = [Member(PodUid(f"m{n}"), apart(one) if own else one) for n, (one, own) in enumerate(wanted)]
+    found = gang.plan(asked_for, views, DEFAULTS)
+    if isinstance(found, Shortfall):
+        return
+    held = [(place.node, place.assignment.gpus()) for place in (found[member.uid] for member in asked_for)]
+    for n, (_, own) in enumerate(wanted):
+        others = [cards for m, (node, cards) in enumerate(held) if m != n and node == held[n][0]]
+        assert not own or not held[n][1] & frozenset().union(*others)
+
+
+@given(AMOUNTS, FLEETS, st.sampled_from([None, *PackingPolicy]))
+def test_as_many_members_of_one_card_each_are_placed_apart_as_cards_have_room(
+    amounts: dict[str, int], views: list[NodeView], policy: PackingPolicy | None
+) -> None:
+    """The naive count: one member for each card on which it fits by itself."""
+    wanted = apart(asked(policy, **amounts))
+    if wanted.anchor.gpus > 1:
+        return
+    room = sum(len(cards_that_fit(node_view, wanted)) for node_view in views)
+    if room:
+        assert isinstance(gang.plan(members(room, wanted), views, DEFAULTS), dict)
+    assert gang.plan(members(room + 1, wanted), views, DEFAULTS) == Shortfall(room)
+
+
+def cards_that_fit(node: NodeView, wanted: PodRequest) -> list[str]:
+    """The cards that take a pod of one card, each tried as the only one of the node."""
+    alone = [(card, replace(node, state=replace(node.state, cards=(card,)))) for card in node.state.cards]
+    return [card.card.uuid for card, one in alone if isinstance(one.place(wanted, PackingPolicy.BINPACK), Assignment)]
+
+
+def test_two_halves_of_a_gang_share_a_card_unless_they_want_cards_of_their_own() -> None:
+    half = asked(gpu_mem=512, gpu_cores=50)
+    found = gang.plan(members(2, half), fleet(2), DEFAULTS)
+    assert isinstance(found, dict)
+    assert len({card for place in found.values() for card in place.assignment.gpus()}) == 1
+    found = gang.plan(members(2, apart(half)), fleet(2), DEFAULTS)
+    assert isinstance(found, dict)
+    assert len({card for place in found.values() for card in place.assignment.gpus()}) == 2
+    assert gang.plan(members(3, apart(half)), fleet(2), DEFAULTS) == Shortfall(2)

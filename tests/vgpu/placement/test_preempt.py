@@ -119,6 +119,24 @@ def candidates(draw: st.DrawFn) -> list[EvictionCandidate]:
     return [one(n) for n in range(draw(st.integers(0, 6)))]
 
 
+def grouped(pods: Sequence[EvictionCandidate], gangs: Sequence[int]) -> list[EvictionCandidate]:
+    """Pods of gang 0 by themselves, the pods of each other gang as one candidate."""
+    alone = [pod for pod, gang in zip(pods, gangs, strict=False) if not gang]
+    ranks = [[pod for pod, gang in zip(pods, gangs, strict=False) if gang == n] for n in (1, 2)]
+    return [*alone, *(preempt.together(members) for members in ranks if members)]
+
+
+def test_the_pods_of_a_gang_leave_together_and_count_as_many() -> None:
+    rank = [share("rank-0", 0, 4), share("rank-1", 1, 4)]
+    singles = [share("a", 0, 4), share("b", 1, 4)]
+    wanted = asking(gpu_mem=4 * SLICE)
+    assert evicted(search(wanted, [preempt.together(rank), *singles], cards=2)) in (["a"], ["b"])
+    found = search(wanted, [preempt.together(rank)], cards=2, others=4)
+    assert found is not None
+    assert sorted(found.uids) == ["rank-0", "rank-1"]
+    assert found.cost[2] == 2
+
+
 def brute_force(
     pods: Sequence[EvictionCandidate], fits: Callable[[Sequence[EvictionCandidate]], bool], allowed: Any
 ) -> Any:
@@ -127,10 +145,14 @@ def brute_force(
     return min((preempt.eviction(subset, allowed).cost for subset in subsets if fits(subset)), default=None)
 
 
-@given(candidates(), st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}))
+@given(
+    candidates(), st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}),
+)  # fmt: skip
 def test_the_search_finds_what_a_search_of_all_subsets_finds(
-    pods: list[EvictionCandidate], slices: int, gpus: int, allowed: dict[str, int]
+    pods: list[EvictionCandidate], gangs: list[int], slices: int, gpus: int, allowed: dict[str, int]
 ) -> None:
+    pods = grouped(pods, gangs)
     asked = asking(gpu_mem=gpus * slices * SLICE, gpu=gpus, gpu_cores=gpus * 30)
     state = node(pods, cards=2)
 

@@ -92,6 +92,7 @@ class OwnerJson(TypedDict, total=False):
     """An owner reference."""
 
     controller: bool | None
+    apiVersion: str
     kind: str
     name: str
     uid: str

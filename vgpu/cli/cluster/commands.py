@@ -193,8 +193,8 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
                 return {"groups": groups}, lambda: describing.groups(groups)
             address = PodAddress.parse(names[0], namespace or session.namespace)
             pod = session.rest.get(f"/pods/{address.namespace}/{address.name}")
-            sizes = _right_sizes(session, address.namespace, address.name)
-            return {"pod": pod, "rightSizes": sizes}, lambda: describing.pod(pod, sizes)
+            sizes, gang = _right_sizes(session, address.namespace, address.name), _gang(session, pod)
+            return {"pod": pod, "rightSizes": sizes, "gang": gang}, lambda: describing.pod(pod, sizes, gang)
 
         document, text = outcome.or_fail("describe", found)
         typer.echo(document_text(document, output) or text(), nl=False)
@@ -217,6 +217,12 @@ def _groups(session: RestSession, name: str, namespace: str | None) -> list[dict
 
 def _refuse(why: str) -> None:
     raise CommandFailed(why, WRONG_USAGE)
+
+
+def _gang(session: RestSession, pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pods of a pod's gang, the pod among them; none where it is in none, or the server is older."""
+    gang = pod.get("gang")
+    return session.rest.items("/pods", {"namespace": pod["namespace"], "gang": gang, "sort": "name"}) if gang else []
 
 
 def _right_sizes(session: RestSession, namespace: str, pod: str) -> list[dict[str, Any]]:

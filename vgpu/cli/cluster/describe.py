@@ -102,8 +102,8 @@ def _status(row: Row) -> str:
     return tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")
 
 
-def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
-    """Describe a pod with its cards, and with what its containers have used in the last week."""
+def pod(row: Row, right_sizes: Sequence[Row] = (), gang: Sequence[Row] = ()) -> str:
+    """Describe a pod with its cards, those of its gang, and what its containers have used in the last week."""
     head = pairs(
         (
             ("Name", row["name"]),
@@ -124,7 +124,16 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
     ]
     cards = _indented(lines(["CONTAINER", "GPU", "SHARE", "USED", "UUID"], cells))
     sizes = "".join(_right_size(right_size) for right_size in right_sizes)
-    return head + problems + "Cards:\n" + cards + (f"Used in 7 days:\n{sizes}" if sizes else "")
+    used = f"Used in 7 days:\n{sizes}" if sizes else ""
+    return head + problems + "Cards:\n" + cards + _gang(row, gang) + used
+
+
+def _gang(row: Row, gang: Sequence[Row]) -> str:
+    """Return the pods of a pod's gang with their nodes and cards, as far as the caller may see them."""
+    if not row.get("gang"):
+        return ""
+    cells = [[one["name"], tables.pod_status(one), one["node"], tables.cards(one["gpus"])] for one in gang]
+    return f"Gang {shown(row['gang'])}:\n" + _indented(lines(["POD", "STATUS", "NODE", "GPUS"], cells))
 
 
 def _right_size(row: Row) -> str:

@@ -249,6 +249,7 @@ PODS: Final = OutputTable(
         TextColumn("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
         TextColumn("POLICY", lambda row: row["computePolicy"], is_wide=True),
         TextColumn("GROUP", lambda row: row.get("spaceGroup", ""), is_wide=True),
+        TextColumn("GANG", lambda row: row.get("gang", ""), is_wide=True),
         TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(gpu["uuid"] for gpu in row["gpus"])), is_wide=True),
         TextColumn("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
     ),

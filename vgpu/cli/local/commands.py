@@ -12,7 +12,7 @@ import typer
 from limiter import launch, local_arbiter, local_state
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
-from vgpu.cli.local import allocations, cards, log, set_limits, space_group
+from vgpu.cli.local import allocations, cards, job_terms, log, running, set_limits, space_group
 from vgpu.cli.local import run as child
 from vgpu.cli.local.set_limits import LimitsChange
 from vgpu.cli.local.space_group import LocalGroup
@@ -125,11 +125,13 @@ def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
         outcome.require(given, "set: nothing to change; give --gpu-mem, --gpu-cores, --compute-policy or --priority")
         directories = outcome.or_fail("set", lambda: allocations.state_directories(environment, state_dir))
 
-        def change() -> None:
+        def change() -> str:
             folder = set_limits.find_allocation(directories, allocation)
             set_limits.set_limits(folder, LimitsChange(*given), cards.read() if gpu_mem else cards.UNKNOWN)
+            return job_terms.told(folder, running.read(directories))
 
-        outcome.or_fail("set", change)
+        if of_job := outcome.or_fail("set", change):
+            typer.echo(of_job)
 
 
 def _add_log(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:

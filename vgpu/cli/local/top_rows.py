@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from vgpu.cli.local import job_terms
 from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.asks import space
+from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import CardUse, UsageWindow
@@ -26,6 +28,7 @@ class TopRow:
         share_10s: over the last ten seconds.
         throttled: share of the time since the last sample that launches waited; None in the first sample.
         space_group: the name of its group in space, whose policy is `space`; empty where it is in none.
+        job: the first digits of what names its job, whose containers have their turns together; empty: none.
     """
 
     id: str
@@ -43,6 +46,32 @@ class TopRow:
     longest_wait_us: int | None
     refusals: int | None
     space_group: str = ""
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job of several containers: its cards together.
+
+    Attributes:
+        job: the first digits of what names it.
+        members: the names of its containers.
+        gpus: its cards.
+        cores: the lowest of its shares, which counts for all.
+        policy: the weakest of its policies, likewise; None where the limits cannot be read.
+        least_1s: the smallest share of the last second on a card; None where none was measured.
+        most_1s: the largest one. The two differ where a card does more work than the others, or waits for them.
+        throttled: the largest share of the time that launches waited.
+    """
+
+    job: str
+    members: tuple[str, ...]
+    gpus: tuple[CardUuid, ...]
+    cores: int
+    policy: str | None
+    least_1s: float | None
+    most_1s: float | None
+    throttled: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +125,30 @@ def make_groups(rows: Iterable[TopRow]) -> list[GroupRow]:
     return [_group(name, gpu, members) for (name, gpu), members in sorted(found.items())]
 
 
+def make_jobs(rows: Iterable[TopRow]) -> list[JobRow]:
+    """Return the jobs of several containers among the rows, in the order of their names."""
+    found: dict[str, list[TopRow]] = {}
+    for row in rows:
+        if row.job:
+            found.setdefault(row.job, []).append(row)
+    return [_job(name, held) for name, held in sorted(found.items()) if len({row.id for row in held}) > 1]
+
+
+def _job(name: str, held: list[TopRow]) -> JobRow:
+    policies = [ComputePolicy(row.policy) for row in held if row.policy is not None]
+    shares = [row.share_1s for row in held if row.share_1s is not None]
+    return JobRow(
+        job=name,
+        members=tuple(dict.fromkeys(row.name for row in held)),
+        gpus=tuple(dict.fromkeys(row.gpu for row in held if row.gpu != ANY_GPU)),
+        cores=min(row.cores for row in held),
+        policy=job_terms.weakest(policies) if policies else None,
+        least_1s=min(shares, default=None),
+        most_1s=max(shares, default=None),
+        throttled=max((row.throttled for row in held if row.throttled is not None), default=None),
+    )
+
+
 def _group(name: str, gpu: CardUuid, members: list[TopRow]) -> GroupRow:
     limits = [row.limit_bytes for row in members]
     return GroupRow(
@@ -146,6 +199,7 @@ def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_n
         longest_wait_us=card.longest_wait_us if is_known else None,
         refusals=card.refusals if is_known else None,
         space_group=allocation.group,
+        job=job_terms.job_of(allocation),
     )
 
 

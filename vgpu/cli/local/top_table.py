@@ -8,10 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from vgpu.cli.local import top_rows
-from vgpu.cli.local.top_rows import GroupRow, TopRow
+from vgpu.cli.local.top_rows import GroupRow, JobRow, TopRow
 from vgpu.domain.identifiers import CardUuid
 
 _HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
+_JOB_HEADS: Final = ("CARDS", "ASKED", "1s%", "thr%")
 _GROUP_HEADS: Final = ("CARD", "MEMBERS", "MEMORY", "ASKED", "1s%", "10s%")
 _UNKNOWN: Final = "?"  # limits or figures that cannot be read
 _POLICIES: Final = {"best-effort": "best"}
@@ -29,10 +30,20 @@ def groups_table(rows: Iterable[GroupRow]) -> Table:
     return _table((), "GROUP IN SPACE", _GROUP_HEADS, map(_group_cells, rows))
 
 
+def jobs_table(rows: Iterable[JobRow]) -> Table:
+    """Make the table of jobs; the share of the last second is that of the least and of the most used card."""
+    return _table(("JOB",), "CONTAINERS THAT HAVE THEIR TURNS TOGETHER", _JOB_HEADS, map(_job_cells, rows))
+
+
 def shown(rows: Sequence[TopRow]) -> RenderableType:
-    """Return what people see: the allocations, and below them the groups in space, where there are any."""
-    groups = top_rows.make_groups(rows)
-    return Group(table(rows), "", groups_table(groups)) if groups else table(rows)
+    """Return what people see: the allocations, and below them the jobs and the groups in space, where there are any."""
+    jobs, groups = top_rows.make_jobs(rows), top_rows.make_groups(rows)
+    more: list[RenderableType] = []
+    if jobs:
+        more += ["", jobs_table(jobs)]
+    if groups:
+        more += ["", groups_table(groups)]
+    return Group(table(rows), *more) if more else table(rows)
 
 
 def _table(before: Iterable[str], name: str, figures: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
@@ -86,12 +97,28 @@ def _cells(row: TopRow) -> list[str]:
         row.name,
         _card(row.gpu),
         memory(row),
-        f"{_POLICIES.get(row.policy, row.policy)} {row.cores}" if row.policy else _UNKNOWN,
+        _asked(row.policy, row.cores),
         *map(percent, (row.share_1s, row.share_10s, row.throttled)),
         _known(count, row.delayed_launches),
         _known(duration, row.longest_wait_us),
         _known(count, row.refusals),
     ]
+
+
+def _job_cells(row: JobRow) -> list[str]:
+    least, most = percent(row.least_1s), percent(row.most_1s)
+    return [
+        row.job,
+        ", ".join(row.members),
+        " ".join(map(_card, row.gpus)) or "*",
+        _asked(row.policy, row.cores),
+        least if least == most else f"{least}-{most}",
+        percent(row.throttled),
+    ]
+
+
+def _asked(policy: str | None, cores: int) -> str:
+    return f"{_POLICIES.get(policy, policy)} {cores}" if policy else _UNKNOWN
 
 
 def _group_cells(row: GroupRow) -> list[str]:

@@ -65,7 +65,7 @@ def parse(pod: Json) -> tuple[Gang | None, list[Problem]]:
 
 
 def conflicts(pod: Json) -> list[Problem]:
-    """Return the problems of a new pod that names its gang twice, or has affinity beside a gang."""
+    """Return the problems of a new pod that names two gangs, has affinity beside one, or rules for cards of none."""
     fields = [FIELDS[source] for source, _ in _named(pod)]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     found = [
@@ -75,6 +75,9 @@ def conflicts(pod: Json) -> list[Problem]:
         for name in (names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY)
         if fields and name in annotations
     ]
+    if names.GANG_CARDS in annotations and not fields:
+        field = f"metadata.annotations[{names.GANG_CARDS}]"
+        found.append(Problem(field, str(annotations[names.GANG_CARDS]), f"needs a gang, such as {names.GANG} names it"))
     if len(fields) > 1:
         found.append(Problem(fields[0], "", f"names a second gang beside {fields[1]}; leave one of them out"))
     return found

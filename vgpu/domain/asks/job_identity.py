@@ -1,9 +1,10 @@
 """Which job a container is of: pods whose ranks may wait for each other in collectives. Pure.
 
-A job is one gang that the extender placed, as far as one controller made its pods. The extender says the gang, with the
-Binding and under the rules of the assignment; the API server says the namespace and the controller. So no annotation or
-label of a user's joins another job, and no pod of another namespace can. Users of one namespace are not kept apart:
-whoever may create pods there may name any controller of that namespace.
+A job is one gang that the extender placed, as far as one object made its pods: their controller, or what made the
+controllers of all of them, as a JobSet does. The extender says both, with the Binding and under the rules of the
+assignment; the API server says the namespace. So no annotation or label of a user's joins another job, no pod of
+another namespace can, and a change of a pod's owner references after its Binding says nothing. Users of one namespace
+are not kept apart: whoever may create pods there may name any controller of that namespace.
 """
 
 import hashlib
@@ -15,9 +16,12 @@ from vgpu.domain.identifiers import Namespace
 FINGERPRINT_SIZE: Final = 16  # bytes
 
 
-def placed_gang(gang: Gang) -> str:
-    """Return what the extender writes of the gang that it has placed a pod with; gangs that differ have other texts."""
-    return f"{gang.source}/{gang.name}"
+def placed_gang(gang: Gang, owner_uid: str = "") -> str:
+    """Return what the extender writes of the gang that it has placed a pod with; gangs that differ have other texts.
+
+    `owner_uid` is that of the object that made the job; empty where nothing did. None of the parts has a slash.
+    """
+    return "/".join(filter(None, (gang.source, gang.name, owner_uid)))
 
 
 def fingerprint(namespace: Namespace, placed: str, controller_uid: str) -> bytes | None:
@@ -26,9 +30,13 @@ def fingerprint(namespace: Namespace, placed: str, controller_uid: str) -> bytes
     Args:
         namespace: of the pod.
         placed: what `placed_gang` wrote of it; empty where it was bound by itself.
-        controller_uid: of the object that made the pod; empty where nothing did.
+        controller_uid: of the object that made the pod, which counts where `placed` names no owner, as extenders before
+            ADR 191 wrote it; empty where nothing made the pod.
     """
-    if not (placed and controller_uid):
+    source, _, rest = placed.partition("/")
+    name, _, owner_uid = rest.partition("/")
+    made_by = owner_uid or controller_uid
+    if not (placed and made_by):
         return None
-    text = f"{namespace}\x00{controller_uid}\x00{placed}"
+    text = f"{namespace}\x00{made_by}\x00{source}/{name}"
     return hashlib.sha256(text.encode()).digest()[:FINGERPRINT_SIZE]

@@ -60,6 +60,13 @@ class MemoryPolicy(StrEnum):
     SPILL = "spill"  # served from managed memory, which the driver moves between card and host
 
 
+class GangCards(StrEnum):
+    """Whether two pods of one gang may be on one card."""
+
+    OWN = "own"  # no card has two of them, as NCCL needs it
+    ANY = "any"  # as any two pods
+
+
 def default_compute_policy(cores: int | None) -> ComputePolicy:
     """Return the policy where none is named: a share of the time (`cores`) is a limit; without one, idle time is used.
 
@@ -137,6 +144,7 @@ class PodOptions:
     preferred_affinity: Labels = frozenset()
     preferred_anti_affinity: Labels = frozenset()
     space: SpaceWish | None = None
+    gang_cards: GangCards | None = None
 
     @property
     def compute_policy_name(self) -> str:
@@ -146,6 +154,11 @@ class PodOptions:
     def group(self, namespace: Namespace) -> SpaceGroup | None:
         """Return the group in space of a pod of this namespace; None where it is in none."""
         return self.space.group(namespace) if self.space else None
+
+    @property
+    def is_apart_from_gang(self) -> bool:
+        """Whether no other pod of the pod's gang may be on its cards."""
+        return self.gang_cards is GangCards.OWN
 
     @property
     def prefers_neighbours(self) -> bool:
@@ -181,6 +194,7 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
         preferred_affinity=_labels(names.PREFERRED_GPU_AFFINITY, annotations, problems),
         preferred_anti_affinity=_labels(names.PREFERRED_GPU_ANTI_AFFINITY, annotations, problems),
         space=wished,
+        gang_cards=_choice(GangCards, names.GANG_CARDS, annotations, problems),
     )
     return options, problems
 

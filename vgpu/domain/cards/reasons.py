@@ -103,7 +103,7 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
     Reason.CARD_RESERVED: "reserved for a pod of higher priority",
     Reason.CARD_KEPT_FOR_GANG: "kept free for a gang that has waited for long",
     Reason.CARD_AFFINITY: "no pod on it has the labels of the pod's gpu-affinity",
-    Reason.CARD_ANTI_AFFINITY: "a gpu-anti-affinity, of the pod or of a pod on it, keeps them apart",
+    Reason.CARD_ANTI_AFFINITY: "a gpu-anti-affinity or gang-cards: own, of the pod or of a pod on it, keeps them apart",
     Reason.CARD_SPACE_GROUP_FULL: "the pod's group in space has as many containers on it as MPS serves, 48",
     Reason.CARD_CORDONED: "an administrator has cordoned it",
     Reason.CARD_UNHEALTHY: "unhealthy",

@@ -134,7 +134,8 @@ class NodeState:
     """A node's cards with what is taken of them: the input of placement.
 
     `devices` is what the kubelet counts for the pods on the node, by resource. `host` ranks nodes; kube-scheduler
-    checks that a pod's CPU and memory fit. `links` are the cluster's weights of connections between cards.
+    checks that a pod's CPU and memory fit. `links` are the cluster's weights of connections between cards. `jobs` are
+    the cards of each job that has shares of several of them.
     """
 
     name: NodeName
@@ -143,6 +144,7 @@ class NodeState:
     devices: Mapping[str, int] = field(default_factory=dict)
     host: HostRoom = UNKNOWN_HOST
     links: LinkWeights = links.DEFAULTS
+    jobs: tuple[frozenset[CardUuid], ...] = ()
 
     @classmethod
     def of(cls, node: Node, taken: Mapping[CardUuid, Usage], devices: Mapping[str, int]) -> Self:

@@ -6,7 +6,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.asks import space
-from vgpu.domain.asks.policy import CardSelector, Labels, PackingPolicy
+from vgpu.domain.asks.policy import CardSelector, GangCards, Labels, PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.advice.trial import Advice, Pause, fitting
@@ -46,6 +46,8 @@ def other_neighbours(
     apart = replace(selector, apart=frozenset[CardUuid]())
     if apart != selector and (found := fitting(_selecting(request, apart), views, policy, pause)):
         text = f"write {names.PREFERRED_GPU_ANTI_AFFINITY} instead of {names.GPU_ANTI_AFFINITY}"
+        if request.options.is_apart_from_gang:
+            text = f"write {names.GANG_CARDS}: {GangCards.ANY}, where two pods of the gang may be on one card"
         return Advice("prefer-neighbours", text, found.name)
     return None
 

@@ -32,6 +32,11 @@ def best_cards(cards: Sequence[CardState], count: int, links: LinkWeights) -> li
     return sorted((ordered[n] for n in chosen), key=lambda state: state.card.index)
 
 
+def goodness(cards: Sequence[CardState], links: LinkWeights) -> int:
+    """Return the sum over the connections of all pairs of a set."""
+    return score(connections(cards, links), range(len(cards)))
+
+
 def lacking(cards: Sequence[CardState], count: int, links: LinkWeights) -> int:
     """Return what the best set of `count` cards lacks to the best connection of all pairs; 0 for one card."""
     weights = connections(cards, links)

@@ -55,6 +55,8 @@ COLUMNS: Final[tuple[Column[ListedPod], ...]] = (
            lambda item: item.request.options.compute_policy_name if item.request else ""),
     Column("spaceGroup", str, "the pod's group in space: NAMESPACE, NAMESPACE/NAME, or */NAME of one of the cluster; "
            "empty: none", "default/models", lambda item: str(rows.space_group(item.pod) or "")),
+    Column("gang", str, "the name of the pod's gang, or of its PodGroup, in its namespace; empty: none", "train-7",
+           lambda item: rows.gang(item.pod), sortable=True, filter=OneOf("names of gangs")),
     Column("priority", int, "of the pod's PriorityClass", NO_EXAMPLE, lambda item: item.pod.scheduling.priority,
            sortable=True),
     Column("gpus", list[grants.GrantSchema], "what the pod has", NO_EXAMPLE,

@@ -46,7 +46,7 @@ def node(number: int, **more: Any) -> dict[str, Any]:
 def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
     row = {
         "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "statusReason": "", "node": "", "requested": "8 GiB, 30 %",
-        "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "spaceGroup": "", "priority": 0, "gpus": [], "problems": [],
+        "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "spaceGroup": "", "gang": "", "priority": 0, "gpus": [], "problems": [],
         "idleSeconds": None, "staleSince": "",
     }  # fmt: skip
     return {**row, **more}

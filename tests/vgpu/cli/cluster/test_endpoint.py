@@ -382,7 +382,7 @@ def test_only_formats_that_are_written_are_offered(server: Server, command: str)
 @pytest.mark.parametrize(
     ("typed", "keys"),
     [
-        ("pod train", {"pod", "rightSizes"}), ("node node-1", {"node", "gpus"}), ("gpu node-1/0", {"gpu"}),
+        ("pod train", {"pod", "rightSizes", "gang"}), ("node node-1", {"node", "gpus"}), ("gpu node-1/0", {"gpu"}),
     ],
 )  # fmt: skip
 def test_describe_writes_documents(server: Server, typed: str, keys: set[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.vgpu.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
 from tests.vgpu.cli.test_app import run
 from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 ROOT = Path(__file__).parents[4]
 
@@ -134,3 +135,19 @@ def test_exit_status_and_message_of_set(home: Path, make: Make, arguments: list[
     make("ab")
     ended, output = run("set", *arguments, "--state", str(home))
     assert (ended, re.sub(r"\s+", " ", message) in re.sub(r"\s+", " ", output)) == (code, True), output
+
+
+def test_set_says_what_counts_for_the_job_of_a_container_that_is_one_of_several(home: Path, make: Make) -> None:
+    """The share of one rank that is raised changes nothing while another one's is lower."""
+    for number, name in enumerate(("ab12cd34", "bb12cd34", "cc12cd34")):
+        cards = (CardLimit(ANY_GPU, 2 * GIB, 30 + 10 * number),)
+        job = bytes([number // 2 + 1] * 16)
+        make(name, wanted=Limits(cards, ComputePolicy.BURST, 5, job=job), command=f"rank-{number}")
+    ended, output = run("set", "ab12", "--gpu-cores", "80", "--compute-policy", "fixed", "--state", str(home))
+    said = re.sub(r"\s+", " ", output)
+    assert (ended, said.startswith("ab12cd34 is of job 01010101, with rank-1. The lowest share")) == (0, True), output
+    assert said.endswith("count for all of them: fixed 40, priority 5 ")
+    assert limits_of(home / "allocations/ab12cd34").job == bytes([1] * 16)
+    assert run("set", "cc12", "--gpu-cores", "80", "--state", str(home)) == (0, ""), (
+        "the only container of its job here"
+    )

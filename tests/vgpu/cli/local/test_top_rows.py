@@ -13,6 +13,7 @@ from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 
 LIMITS = Limits((CardLimit(ANY_GPU, 8 * GIB, 30), CardLimit(OTHER, None, 50)), ComputePolicy.BURST, 7)
 
@@ -94,3 +95,28 @@ def test_throttled_time_is_that_since_the_last_sample(later: int, throttled: flo
 def test_a_card_new_since_the_last_sample_has_no_throttled_time() -> None:
     (row,) = top_rows.make_rows(allocations_of(card_bytes(OTHER)), top_rows.sample(allocations_of(card_bytes()), 1), 2)
     assert row.throttled is None
+
+
+def rank(number: int, job: int, gpu: str, cores: int, policy: ComputePolicy = ComputePolicy.BURST) -> MachineAllocation:
+    limits = Limits((CardLimit(CardUuid(gpu), GIB, cores),), policy, job=bytes([job] * 16))
+    return MachineAllocation(Path(f"/state/r{number}"), f"rank-{number}", limits, cards(card_bytes(gpu)))
+
+
+def test_a_job_has_its_cards_and_the_terms_that_count_for_all() -> None:
+    held = [
+        rank(0, 1, GPU, 50), rank(1, 1, OTHER, 30, ComputePolicy.FIXED), rank(2, 2, GPU, 10),
+        *allocations_of(card_bytes()),
+    ]  # fmt: skip
+    rows = top_rows.make_rows(held, WaitSample(), 200 * MS)
+    assert [row.job for row in rows] == ["01010101", "01010101", "02020202", ""]
+    shares = [replace(row, share_1s=share) for row, share in zip(rows, (0.2, 0.3, 0.9, None), strict=True)]
+    (job,) = top_rows.make_jobs(shares)  # the other one has one container here
+    assert job == top_rows.JobRow(
+        "01010101", ("rank-0", "rank-1"), (GPU, OTHER), 30, ComputePolicy.FIXED, 0.2, 0.3, None
+    )
+
+
+def test_a_job_whose_cards_were_not_used_yet_has_none() -> None:
+    held = [replace(rank(number, 1, GPU, 50), cards=()) for number in range(2)]
+    (job,) = top_rows.make_jobs(top_rows.make_rows(held, WaitSample(), 200 * MS))
+    assert (job.gpus, job.least_1s, job.policy) == ((), None, ComputePolicy.BURST)

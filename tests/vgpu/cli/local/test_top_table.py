@@ -17,6 +17,7 @@ from tests.vgpu.cli.conftest import GIB, GPU
 from vgpu.cli.local import allocations, top_table
 from vgpu.cli.local.top_rows import TopRow
 from vgpu.domain.formats.limits import ANY_GPU
+from vgpu.domain.identifiers import CardUuid
 
 FULLEST = TopRow(
     "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB - 1, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,
@@ -69,6 +70,23 @@ def test_memory_that_is_not_the_limit_does_not_look_like_it(used: int, limit: in
 
 def test_a_wide_terminal_shows_the_whole_name() -> None:
     assert "python -m train --very --long" in shown(FULLEST, width=120)[1]
+
+
+def test_the_cards_of_a_job_are_shown_together_below_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    ranks = [
+        replace(QUIET, id=f"r{n}", name=f"team/rank-{n}/main", gpu=CardUuid(f"GPU-{n}f3c2a10-1"), job="01ab01ab",
+                policy="fixed", cores=50 - n, share_1s=0.2 + n / 10)
+        for n in range(2)
+    ]  # fmt: skip
+    Console(width=80).print(top_table.shown(ranks))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-2].split()[:2] == ["JOB", "CONTAINERS"]
+    assert lines[-2].split()[-4:] == ["CARDS", "ASKED", "1s%", "thr%"]
+    assert lines[-1].startswith("01ab01ab team/rank-0/main, team/")
+    assert lines[-1].split()[-6:] == ["0f3c2a", "1f3c2a", "fixed", "49", "20-30", "-"]
+    Console(width=80).print(top_table.shown(ranks[:1]))
+    assert "JOB" not in capsys.readouterr().out
 
 
 def test_a_name_is_not_parsed_as_markup() -> None:

@@ -1,12 +1,15 @@
 """Containers whose kernels keep others waiting: what is found of them, and what is told."""
 
+import json
 from collections.abc import Iterable
 
-from tests.vgpu.node.builders import bound, uuid
+from tests.vgpu.node.builders import bound, manifest, uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
 from vgpu.domain.formats.region import Activity, CardUse
 from vgpu.domain.identifiers import ContainerName
+from vgpu.node.containers import bound_pod
+from vgpu.node.containers.bound_pod import BoundPod
 from vgpu.node.usage import kernel_reports
 from vgpu.node.usage.gpu_time import Use
 from vgpu.node.usage.long_kernels import KernelLengths, LongKernels
@@ -81,3 +84,37 @@ def test_the_pod_is_told_once_for_each_reason() -> None:
     assert f"container main runs kernels of about 0.7 s on card 4 ({GPU})" in told[0]["message"]
     assert "does not end" in told[1]["message"]
     assert not any(report["evict"] for report in told)
+
+
+def rank(name: str, owner: str = "job-1", phase: str = "Running") -> BoundPod:
+    """A member of a placed gang."""
+    made = manifest(
+        name,
+        annotations={names.PLACED_GANG: f"annotation/train/{owner}"},
+        owner={"controller": True, "kind": "Job", "name": "train", "uid": owner},
+    )
+    made["status"] = {**made.get("status", {}), "phase": phase}
+    return bound_pod.decode(json.dumps(made).encode())
+
+
+def endless_text(*pods: BoundPod) -> str:
+    use = (pods[0].uid, ContainerName("main"), GPU)
+    (report,) = kernel_reports.reports({}, [use], {GPU: 4}, pods, evicts=())
+    return str(report["message"])
+
+
+def test_the_event_of_a_rank_that_spins_names_the_other_ranks_of_its_job_and_what_became_of_them() -> None:
+    text = endless_text(rank("rank-0"), rank("rank-2"), rank("rank-1", phase="Failed"), rank("stranger", "job-2"))
+    wanted = "waits for another rank of its job, of which here are rank-1 (has ended), rank-2 (runs). "
+    assert wanted in text
+    assert "stranger" not in text
+    assert "of which no other pod of it is here" in endless_text(rank("rank-0"), rank("stranger", "job-2"))
+    assert "job" not in endless_text(PODS[0], rank("rank-1"))
+
+
+def test_the_event_of_a_rank_of_a_large_job_stays_short() -> None:
+    pods = [rank(f"rank-{n:02d}-{'x' * 200}") for n in range(32)]
+    text = endless_text(*pods)
+    assert text.startswith("container main runs a kernel on card 4")
+    assert " and 27 more" in text
+    assert len(text) <= 1024
