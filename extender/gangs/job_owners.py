@@ -6,7 +6,7 @@ owner above a Job that is none of these, such as a CronJob, makes jobs that have
 the pod's own controller counts.
 
 A pod's owner reference is what its creator wrote. So each object of the chain is read from the API server, in the pod's
-namespace, and must have the UID of the reference (ADR 191).
+namespace, and must have the UID of the reference (ADR 190).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Takes the nodes' reports, decides about each pod of a report, and warns or acts as long as this replica leads.
 
 The pods of a gang are idle together: while one of them computes, the others wait for it in their collectives, or will.
-So each is idle for as long as the one that was used last, and they are acted on in one step (ADR 192).
+So each is idle for as long as the one that was used last, and they are acted on in one step (ADR 191).
 
 Namespaces have turns: a crowd of idle pods delays what is done about the pods of others by one request.
 """

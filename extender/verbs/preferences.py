@@ -72,7 +72,7 @@ def _overlapping(
 ) -> set[NodeName]:
     """Return the nodes on which shares of several cards would overlap with other jobs, down to the first without.
 
-    Nodes are looked at in the order in which they would be scored, because only the best one counts (ADR 193).
+    Nodes are looked at in the order in which they would be scored, because only the best one counts (ADR 192).
     """
     request, near = pod.parsed.request, cluster.states.with_jobs()
     if request is None or not near or not any(one.gpus > 1 and not one.whole for one in request.choosers):

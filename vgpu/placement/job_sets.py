@@ -2,7 +2,7 @@
 
 A job has its turns on all of its cards at the same moment (ADR 179). Jobs on the same cards take turns; jobs on
 different cards do not meet. Two jobs that have only some cards in common exclude each other: while one has its turn,
-the other cards of the other one stand idle, and the guarantees of both shrink in proportion (ADR 193).
+the other cards of the other one stand idle, and the guarantees of both shrink in proportion (ADR 192).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
 The cost of a set of victims is compared as kube-scheduler compares nodes: fewest violated PodDisruptionBudgets, then
 the lowest highest priority, then the fewest pods, then the lowest priorities, then the youngest pods. The pods of one
-gang on the node leave together, as one candidate (ADR 192). `choose` first evicts all candidates and takes back one
+gang on the node leave together, as one candidate (ADR 191). `choose` first evicts all candidates and takes back one
 after the other, the most important first, as kube-scheduler does. It then searches for a cheaper set. The search is
 exact as long as `MAX_TRIALS` placements suffice.
 """

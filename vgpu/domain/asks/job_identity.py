@@ -31,7 +31,7 @@ def fingerprint(namespace: Namespace, placed: str, controller_uid: str) -> bytes
         namespace: of the pod.
         placed: what `placed_gang` wrote of it; empty where it was bound by itself.
         controller_uid: of the object that made the pod, which counts where `placed` names no owner, as extenders before
-            ADR 191 wrote it; empty where nothing made the pod.
+            ADR 190 wrote it; empty where nothing made the pod.
     """
     source, _, rest = placed.partition("/")
     name, _, owner_uid = rest.partition("/")
