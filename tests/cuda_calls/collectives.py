@@ -106,3 +106,20 @@ def steps(count: int, work_us: int, group: int = 7) -> float:
     for of in _ranks.values():
         of.wait()
     return time.monotonic() - begun
+
+
+def late_launches(count: int, pause_s: float, group: int = 9) -> list[float]:
+    """Seconds that each of `count` launches of a collective's kernel on the second of two cards takes.
+
+    It comes `pause_s` after the one on the first card, which spins meanwhile.
+    """
+    first, second = _ranks.values()
+    took = []
+    for number in range(count):
+        first.join(group, number)
+        time.sleep(pause_s)
+        begun = time.monotonic()
+        second.join(group, number)
+        took.append(time.monotonic() - begun)
+        second.wait()
+    return took

@@ -5,6 +5,7 @@ Times are loose, because the machine may be busy. `tests/arbiter` tests when job
 
 import itertools
 import signal
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ GIB = 1 << 30
 STEPS, WORK_US, COLLECTIVE_US = 40, 8000, 1000
 ALONE_S = STEPS * (WORK_US + COLLECTIVE_US) / 1e6
 SLOWER, MUCH_SLOWER = 1.3, 1.5  # a busy machine
+LAUNCH_S = 0.015
 LONGEST_STEP_S = 2.0  # at a share of 10 %, on average 0.09
 
 
@@ -102,6 +104,23 @@ def test_two_jobs_with_a_container_for_each_card_do_half_of_their_steps(start_jo
     jobs = start_job(50, policy, is_apart=True), start_job(50, policy, is_apart=True)
     together(*jobs, "steps")
     assert reached(lambda: together(*jobs, "steps") <= 2 * SLOWER * ALONE_S)
+
+
+def test_a_launch_that_a_card_of_its_own_process_spins_for_waits_for_no_turn(start_job: Start) -> None:
+    """Before, it waited for the other job's turn to end, beside which the first card spun in every second time slice.
+
+    Where one thread launched for one card after the other, each turn ended so, and two jobs did 0.6 of their steps.
+    """
+    job, other = start_job(50, "burst"), start_job(50, "burst")
+    (session,) = job.sessions
+
+    def are_short() -> bool:
+        other.tell("steps", 100)
+        took = session(f"collectives.late_launches(20, 0.02, {job.group + 500})")
+        other.seconds()
+        return statistics.median(took) < LAUNCH_S
+
+    assert reached(are_short)
 
 
 @pytest.mark.parametrize("beside", [0, 80])

@@ -16,11 +16,22 @@
  * longest kernels of four other containers may lie between two turns. */
 #define ARBITER_TIMEOUT (5 * ARBITRATION_LONG_KERNEL_NS)
 
+/* A launch that waits for the arbiter's turn. */
+struct waiting_launch {
+    struct turn_request *request;
+    const struct early_request *early; /* NULL: it knows nothing of other cards of its process */
+};
+
 /* Another card of the job has work that should have ended: a kernel of it may spin until this launch. One launch at a
- * time, without a turn: the turn that it would have been part of has not ended. */
+ * time, without a turn: the turn that it would have been part of has not ended. Of the process's own cards the driver
+ * is asked: a thread that launches for one after the other waits here, and for none of them. */
 static bool goes_for_others(void *argument) {
-    struct turn_request *request = argument;
-    request->has_one_launch = linked_window_seize(request, linked_window_is_awaited_elsewhere(request), true);
+    const struct waiting_launch *launch = argument;
+    struct turn_request *request = launch->request;
+    const struct early_request *early = launch->early;
+    bool is_sure =
+        linked_window_is_awaited_elsewhere(request) || (early && early->is_at_work_elsewhere(early->gate, true));
+    request->has_one_launch = linked_window_seize(request, is_sure, true);
     return request->has_one_launch;
 }
 
@@ -32,13 +43,14 @@ static bool may_go_for_others(const struct turn_request *request) {
 
 /* Extends the container's turn while waiting, so that other processes of the container do not regard it as
  * abandoned. */
-static bool await_arbiter_turn(struct turn_request *request) {
+static bool await_arbiter_turn(struct turn_request *request, const struct early_request *early) {
+    struct waiting_launch launch = {request, early};
     uint64_t until = clock_now() + ARBITER_TIMEOUT;
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
         uint64_t since = clock_now();
         if (request->card) token_bucket_extend_wait(request->card, request->holder_id, since + WAITING_EXTENSION);
         bool (*is_over)(void *) = may_go_for_others(request) ? goes_for_others : NULL;
-        arbiter_turn_await(&request->arbiter_turn, &request->link, is_over, request);
+        arbiter_turn_await(&request->arbiter_turn, &request->link, is_over, &launch);
         activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
         if (request->has_one_launch) return true;
         if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
@@ -54,10 +66,10 @@ static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
     container_turn_seize(request, waited);
 }
 
-struct turn_limits card_turn_take(struct turn_request *request) {
+struct turn_limits card_turn_take(struct turn_request *request, const struct early_request *early) {
     uint32_t previous = request->arbiter_turn.number;
     uint64_t since = clock_now();
-    if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
+    if (!await_arbiter_turn(request, early)) return turn_limits_without_arbiter(request->share);
     if (request->has_one_launch) return turn_limits_one_launch();
     if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
     if (card_turn_is_of_job(request)) linked_window_open_for_job(request);

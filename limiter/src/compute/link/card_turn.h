@@ -3,11 +3,13 @@
 #ifndef VGPU_COMPUTE_LINK_CARD_TURN_H
 #define VGPU_COMPUTE_LINK_CARD_TURN_H
 
+#include "compute/link/early_start.h"
 #include "compute/link/request_state.h"
 
 /* Waits for the turn and returns its limits. Without one after 20 s, or when the card is not contended any more, those
- * of a process that goes on without the arbiter. Takes LOCK_REGION and LOCK_ARBITER_LINK. */
-struct turn_limits card_turn_take(struct turn_request *request);
+ * of a process that goes on without the arbiter. A launch that another card of the job waits for gets a turn for itself;
+ * `early` says so of the process's own cards, and may be NULL. Takes LOCK_REGION and LOCK_ARBITER_LINK. */
+struct turn_limits card_turn_take(struct turn_request *request, const struct early_request *early);
 
 /* The work of a turn that was given back stays on the card, beside the turns of others. Asks for a turn for it, without
  * waiting, and takes it when the arbiter has given it: called again and again until the work has drained. The caller

@@ -32,9 +32,10 @@ static unsigned share_of(const struct turn_request *request, enum contention con
     return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
-static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
+static struct turn_limits limits_for(struct turn_request *request, const struct early_request *early,
+                                     enum contention contention) {
     if (request->has_one_launch) return turn_limits_one_launch();
-    if (contention == CONTENTION_ARBITRATED) return card_turn_take(request);
+    if (contention == CONTENTION_ARBITRATED) return card_turn_take(request, early);
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0, false);
     return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
                                                  : turn_limits_alone(request->share);
@@ -53,7 +54,7 @@ struct turn_limits turn_request_take(struct turn_request *request, struct early_
         container_turn_sleep(request, turns_seen, early_start_retry_in(request, early, since, wait));
         contention = arbiter_link_update(&request->link, request->uuid);
     }
-    return limits_for(request, contention);
+    return limits_for(request, early, contention);
 }
 
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected) {
