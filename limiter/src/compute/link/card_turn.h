@@ -7,8 +7,8 @@
 #include "compute/link/request_state.h"
 
 /* Waits for the turn and returns its limits. Without one after 20 s, or when the card is not contended any more, those
- * of a process that goes on without the arbiter. A launch that another card of the job waits for gets a turn for itself;
- * `early` says so of the process's own cards, and may be NULL. Takes LOCK_REGION and LOCK_ARBITER_LINK. */
+ * of a process that goes on without the arbiter. A launch that another card of the job waits for gets a turn for
+ * itself; `early` says so of the process's own cards, and may be NULL. Takes LOCK_REGION and LOCK_ARBITER_LINK. */
 struct turn_limits card_turn_take(struct turn_request *request, const struct early_request *early);
 
 /* The work of a turn that was given back stays on the card, beside the turns of others. Asks for a turn for it, without
