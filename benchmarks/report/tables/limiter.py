@@ -322,5 +322,6 @@ ARBITER: Final = ReportTable(
             for figure in arbiter.UNITS
         ),
         *(Line(f"{count} idle: processor", (slug("arbiter", f"{count} idle"),)) for count in arbiter.IDLE),
+        *(Line(f"{jobs} jobs repay: processor", (slug("arbiter", f"{jobs} jobs wait"),)) for jobs in arbiter.JOBS),
     ),
 )
