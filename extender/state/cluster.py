@@ -12,7 +12,7 @@ from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
 from extender.index.ranking import Ranking
 from extender.index.supply import Supplies, Supply
-from extender.state.card_neighbours import CardNeighbours
+from extender.state.beside.card_neighbours import CardNeighbours
 from extender.state.card_owners import CardOwners
 from extender.state.demand import DemandKeeper
 from extender.state.held_room import Holds

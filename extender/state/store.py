@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
+from extender.state.beside.job_racks import JobPods
 from extender.state.change_journal import ChangeJournal
 from extender.state.gang_members import GangMembers
-from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
 from extender.state.objects import GpuNode, KubeNode, WatchedPod
 from vgpu.domain.identifiers import NodeName, PodUid

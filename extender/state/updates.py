@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from extender.state import bound_usage
-from extender.state.card_neighbours import CardNeighbours
+from extender.state.beside.card_neighbours import CardNeighbours
 from extender.state.card_owners import CardOwners
 from extender.state.host_usage import HostPod
 from extender.state.node_states import NodeStates

@@ -28,9 +28,9 @@ from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.neighbours import CardTenant
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Wanted
-from vgpu.placement.simulated_gangs import Ganged
-from vgpu.placement.simulated_neighbours import SimulatedIdentity, Tenants
+from vgpu.placement.simulation.gangs import Ganged
+from vgpu.placement.simulation.neighbours import SimulatedIdentity, Tenants
+from vgpu.placement.simulation.simulate import Wanted
 from vgpu.placement.snapshot import NodeView
 
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)

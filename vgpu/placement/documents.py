@@ -14,7 +14,7 @@ from vgpu.placement.advice.trial import Advice
 from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
 from vgpu.placement.packed import Packed
-from vgpu.placement.simulate import Landing
+from vgpu.placement.simulation.simulate import Landing
 from vgpu.placement.snapshot import NodeView
 
 Views = Mapping[NodeName, NodeView]

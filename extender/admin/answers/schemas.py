@@ -20,7 +20,7 @@ from vgpu.domain.identifiers import (
     Namespace,
     NodeName,
 )
-from vgpu.placement import simulate
+from vgpu.placement.simulation import simulate
 
 HistoryStoredSince = Annotated[
     str,

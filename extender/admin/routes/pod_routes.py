@@ -26,7 +26,7 @@ from vgpu.domain import names
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import Namespace, NodeName
-from vgpu.placement.simulate import Wanted
+from vgpu.placement.simulation.simulate import Wanted
 
 router = APIRouter(tags=["pods"])
 

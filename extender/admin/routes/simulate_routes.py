@@ -18,7 +18,7 @@ from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest, Caller
 from extender.admin.worker.questions import Simulate
-from extender.state import card_neighbours
+from extender.state.beside import card_neighbours
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
@@ -32,9 +32,9 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace
 from vgpu.placement import documents
 from vgpu.placement.neighbours import CardTenant
-from vgpu.placement.simulate import Wanted
-from vgpu.placement.simulated_gangs import Ganged
-from vgpu.placement.simulated_neighbours import SimulatedIdentity
+from vgpu.placement.simulation.gangs import Ganged
+from vgpu.placement.simulation.neighbours import SimulatedIdentity
+from vgpu.placement.simulation.simulate import Wanted
 
 router = APIRouter(tags=["placement"])
 

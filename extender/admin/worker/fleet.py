@@ -19,7 +19,7 @@ from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import preempt
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.models import Models
-from vgpu.placement.simulate import Wanted
+from vgpu.placement.simulation.simulate import Wanted
 from vgpu.placement.snapshot import NodeView
 
 MAX_RULES: Final = 64  # kinds of pods, by which nodes they may be on

@@ -12,11 +12,12 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
-from vgpu.placement import documents, explain, simulated_advice
+from vgpu.placement import documents, explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Landing, Wanted
-from vgpu.placement.simulated_neighbours import Tenants
+from vgpu.placement.simulation.advice import advise
+from vgpu.placement.simulation.neighbours import Tenants
+from vgpu.placement.simulation.simulate import Landing, Wanted
 
 Pause = Callable[[], None]
 
@@ -96,7 +97,7 @@ class Simulate:
         with fleet.tried():
             before = self._packed(fleet)
             landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause, self.tenants)
-            advice = simulated_advice.advise(self.pods, landed, fleet.views.values(), self.defaults, pause)
+            advice = advise(self.pods, landed, fleet.views.values(), self.defaults, pause)
             landings = [
                 {**documents.landing(landing, fleet.views), "advice": documents.advised(helpful)}
                 for landing, helpful in zip(landed, advice, strict=True)

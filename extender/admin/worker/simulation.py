@@ -1,4 +1,4 @@
-"""`vgpu.placement.simulate` on the index: a pod among 5,000 nodes takes milliseconds."""
+"""`vgpu.placement.simulation.simulate` on the index: a pod among 5,000 nodes takes milliseconds."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -11,16 +11,17 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName
-from vgpu.placement import explain, simulate, simulated_gangs, simulated_neighbours
+from vgpu.placement import explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import MemberPlace
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
-from vgpu.placement.simulate import Landing, Wanted
-from vgpu.placement.simulated_gangs import Together
-from vgpu.placement.simulated_neighbours import Neighbourhood, Tenants
+from vgpu.placement.simulation import gangs, neighbours, simulate
+from vgpu.placement.simulation.gangs import Together
+from vgpu.placement.simulation.neighbours import Neighbourhood, Tenants
+from vgpu.placement.simulation.simulate import Landing, Wanted
 
 KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
@@ -58,7 +59,7 @@ class FleetSimulation:
         best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
         views = [self._fleet.left(pods[group.first[0]], name) for name in best]
         members = [simulate.member_of(position, pods[position], views) for position in group.first]
-        return simulated_gangs.plan(group, members, views, self._defaults, pause)
+        return gangs.plan(group, members, views, self._defaults, pause)
 
     def _best(self, pod: Wanted, count: int) -> list[NodeName]:
         """Return the nodes that are best for a pod, as many as can be best for one of its equals; see `gang`."""
@@ -94,7 +95,7 @@ class FleetSimulation:
         """Return the nodes that the pod prefers by racks and by pods on cards, with what it asks for there."""
         policy = pod.request.options.rack_policy
         if policy is not None and pod.used_racks:
-            named = simulated_neighbours.best_racks(policy, pod.used_racks, choice.fitting(judged), self._rack_of)
+            named = neighbours.best_racks(policy, pod.used_racks, choice.fitting(judged), self._rack_of)
             judged = choice.only(judged, set(named))
         if pod.preferred is not None:
             liking = replace(pod, request=pod.preferred)

@@ -22,8 +22,8 @@ from vgpu.placement import room
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Wanted, simulate
-from vgpu.placement.simulated_gangs import Ganged
+from vgpu.placement.simulation.gangs import Ganged
+from vgpu.placement.simulation.simulate import Wanted, simulate
 from vgpu.placement.snapshot import NodeView
 
 N0 = NodeName("n0")

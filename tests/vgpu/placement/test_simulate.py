@@ -15,10 +15,11 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName
-from vgpu.placement import rank, simulated_advice
+from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Landing, Wanted, simulate
-from vgpu.placement.simulated_gangs import Ganged, GangLanding
+from vgpu.placement.simulation import advice
+from vgpu.placement.simulation.gangs import Ganged, GangLanding
+from vgpu.placement.simulation.simulate import Landing, Wanted, simulate
 from vgpu.placement.snapshot import NodeView
 
 ROOM = {names.SLICE: 16, names.CARD: 2}
@@ -124,5 +125,5 @@ def test_the_work_for_advice_is_bounded_by_the_number_of_nodes() -> None:
     node = fleet()[0]
     for nodes, advised in ((1, 5), (2_500, 2), (6_000, 1)):
         views = [replace(node, name=NodeName(f"n{number}")) for number in range(nodes)]
-        found = simulated_advice.advise(pods, landings, views, DefaultPolicies())
+        found = advice.advise(pods, landings, views, DefaultPolicies())
         assert [bool(advice) for advice in found] == [True] * advised + [False] * (7 - advised)

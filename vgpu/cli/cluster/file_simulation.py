@@ -13,13 +13,14 @@ from vgpu.domain import new_pods
 from vgpu.domain.asks import aliases, gang, host_request, manifest, node_rules, other_names, translate
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
-from vgpu.placement import cluster_objects, documents, packed, room, simulated_advice
+from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.advice.trial import Advice
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Landing, Wanted, simulate
-from vgpu.placement.simulated_gangs import Ganged
+from vgpu.placement.simulation.advice import advise
+from vgpu.placement.simulation.gangs import Ganged
+from vgpu.placement.simulation.simulate import Landing, Wanted, simulate
 from vgpu.placement.snapshot import NodeView
 
 MAX_SIZE: Final = 1 << 30  # 160,000 pods have 600 MB
@@ -59,7 +60,7 @@ def run(cluster: ClusterObjects, entries: Iterable[JsonObject], defaults: Defaul
         first = next(pod for pod in pods if isinstance(pod, UnplaceablePod))
         raise CommandFailed(f"-f: pod {first.name}: {first.why}", WRONG_USAGE)
     outcome = simulate(wanted, cluster.views.values(), learned, tenants=cluster.tenants)
-    advice = simulated_advice.advise(wanted, outcome.landings, outcome.views.values(), learned)
+    advice = advise(wanted, outcome.landings, outcome.views.values(), learned)
     landings = list(_rows(pods, zip(outcome.landings, advice, strict=True), cluster))
     placed = sum(bool(landing["node"]) for landing in landings)
     before, after = (_packed(views, learned) for views in (cluster.views, outcome.views))

@@ -13,7 +13,7 @@ from vgpu.domain import pod_warnings, printable
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement.cluster_objects import UNREADABLE
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import MAX_IN_REQUEST
+from vgpu.placement.simulation.simulate import MAX_IN_REQUEST
 
 PEOPLE: Final = (Format.TABLE, Format.WIDE)
 MAX_SKIPPED: Final = 5  # objects that are named

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from extender.state.card_neighbours import CardNeighbours
+from extender.state.beside.card_neighbours import CardNeighbours
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from tests import strategies

@@ -9,7 +9,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.placement.advice import pod_advice
 from vgpu.placement.advice.trial import Advice
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Landing, Wanted
+from vgpu.placement.simulation.simulate import Landing, Wanted
 from vgpu.placement.snapshot import NodeView
 
 MAX_ADVISED: Final = 5  # different pods; equal ones have the advice of the first

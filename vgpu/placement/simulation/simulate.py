@@ -1,6 +1,6 @@
 """Where pods would be placed, one after the other, changing nothing: the decisions of filter, prioritize and bind.
 
-The pods of a gang are placed together, or none of them is (`simulated_gangs`).
+The pods of a gang are placed together, or none of them is (`gangs`).
 
 CPU and memory of the nodes, taints, node selectors and node affinity count as kube-scheduler counts them; its other
 rules (volumes, ports, affinity to pods, spreading) are not looked at.
@@ -17,14 +17,15 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NO_NODE, NodeName
-from vgpu.placement import explain, rank, room, simulated_gangs, simulated_neighbours
+from vgpu.placement import explain, rank, room
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, MemberPlace
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
-from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
-from vgpu.placement.simulated_neighbours import Neighbourhood, SimulatedIdentity, Tenants
+from vgpu.placement.simulation import gangs, neighbours
+from vgpu.placement.simulation.gangs import Ganged, GangLanding, Together
+from vgpu.placement.simulation.neighbours import Neighbourhood, SimulatedIdentity, Tenants
 from vgpu.placement.snapshot import NodeView
 
 MAX_IN_REQUEST: Final = 1_000  # pods in one request to the admin REST
@@ -115,7 +116,7 @@ class SimulationTrial(Protocol):
 def land(pods: Sequence[Wanted], trial: SimulationTrial, around: Neighbourhood) -> list[Landing]:
     """Return where each pod is placed beside those before it."""
     found: dict[int, Landing] = {}
-    for group in simulated_gangs.together([pod.gang for pod in pods]):
+    for group in gangs.together([pod.gang for pod in pods]):
         found.update(_landed(group, pods, trial, around))
     return [found[position] for position in range(len(pods))]
 
@@ -185,7 +186,7 @@ class _PlainTrial:
             usable = (view.for_pod(pod.host, pod.rules) for view in self.fleet.values())
             return Landing(counts=judged.counts, nearest=explain.nearest(pod.request, usable))
         options = pod.request.options
-        best = set(simulated_neighbours.best_racks(options.rack_policy, pod.used_racks, judged.fitting, self.rack_of))
+        best = set(neighbours.best_racks(options.rack_policy, pod.used_racks, judged.fitting, self.rack_of))
         fits = {name: fit for name, fit in judged.fitting.items() if name in best}
         if pod.preferred is not None:
             liked = self._judged(replace(pod, request=pod.preferred)).fitting
@@ -203,12 +204,12 @@ class _PlainTrial:
 
     def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
         members = [member_of(position, pods[position], self.fleet.values()) for position in group.first]
-        return simulated_gangs.plan(group, members, self.fleet.values(), self._defaults, self._pause)
+        return gangs.plan(group, members, self.fleet.values(), self._defaults, self._pause)
 
 
 def member_of(position: int, pod: Wanted, views: Iterable[NodeView]) -> Member:
     """Return a pod of a gang as the plan takes it."""
-    return simulated_gangs.member(position, pod.request, pod.host, pod.rules, views)
+    return gangs.member(position, pod.request, pod.host, pod.rules, views)
 
 
 @dataclass(frozen=True, slots=True)
