@@ -32,7 +32,7 @@ class JobCards:
             self._sets = None
 
     def remove(self, uid: PodUid) -> None:
-        """Take a pod that is gone."""
+        """Forget a pod that is no longer bound to the node."""
         if self._held.pop(uid, None) is not None:
             self._sets = None
 

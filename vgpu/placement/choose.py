@@ -88,15 +88,22 @@ def _best_cards(
     Of shares of several cards, one that overlaps with fewer jobs comes first, where a policy that compares sets finds
     it as good.
     """
-    row, ordered = POLICIES[policy], sorted(fitting, key=lambda s: _card_order(s, policy))
-    best = row.card_set(fitting, container.gpus, node.links) if row.card_set else ordered[: container.gpus]
-    if container.whole or container.gpus == 1 or not node.jobs:
+    row, count = POLICIES[policy], container.gpus
+    best = row.card_set(fitting, count, node.links) if row.card_set else _in_order(fitting, policy)[:count]
+    if container.whole or count == 1 or not node.jobs:
         return best
     goodness = row.set_goodness
     least = goodness(best, node.links) if goodness else 0
     return job_sets.fewest_overlaps(
-        ordered, best, node.jobs, lambda cards: goodness is None or goodness(cards, node.links) >= least
+        _in_order(fitting, policy),
+        best,
+        node.jobs,
+        lambda cards: goodness is None or goodness(cards, node.links) >= least,
     )
+
+
+def _in_order(fitting: Sequence[CardState], policy: PackingPolicy) -> list[CardState]:
+    return sorted(fitting, key=lambda s: _card_order(s, policy))
 
 
 def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]:
