@@ -35,7 +35,7 @@ from benchmarks.compute.load import FeederLoad, loops_per_ms
 from benchmarks.compute.node import BenchmarkNode
 from benchmarks.container import native_env
 from benchmarks.gpu_time.accounts import Accounts
-from benchmarks.gpu_time.kernel_times import KernelTimes, Span, own_times
+from benchmarks.gpu_time.kernel_times import KernelTimes, Span, covered, own_times
 from benchmarks.record import machine, recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
@@ -128,17 +128,16 @@ class Running:
 
     def go(self) -> None:
         """Let it begin."""
-        assert self._process.stdin
-        begin = str(time.monotonic_ns()) if self.tenant.is_small else ""
-        self._process.stdin.write(f"{begin}\n")
-        self._process.stdin.flush()
+        self._tell(str(time.monotonic_ns()) if self.tenant.is_small else "")
 
     def trace(self) -> None:
         """Let a small model under a trace begin with that."""
+        self._tell("")
+
+    def _tell(self, line: str) -> None:
         assert self._process.stdin
-        if self.tenant.is_small and self._trace is not None:
-            self._process.stdin.write("\n")
-            self._process.stdin.flush()
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
 
     def end(self) -> None:
         """End it."""
@@ -163,11 +162,7 @@ def _loops() -> str:
 
 def union_s(spans: Iterable[tuple[int, int]]) -> float:
     """Return the seconds that are in any of the spans, which are in ns."""
-    total, until = 0, 0
-    for begin, end in sorted(spans):
-        total += max(0, end - max(begin, until))
-        until = max(until, end)
-    return total / 1e9
+    return covered(spans) / 1e9
 
 
 def measure(tenants: Sequence[AccountedTenant], seconds: float, *, is_traced: bool) -> Iterator[ResultRow]:

@@ -99,6 +99,13 @@ def processor_ns(pid: int) -> int:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 
+def processor_percent(pid: int, seconds: float) -> float:
+    """Return the percentage of a processor that a process uses in the next seconds."""
+    before = processor_ns(pid)
+    time.sleep(seconds)
+    return (processor_ns(pid) - before) / seconds / 1e7
+
+
 def take_turns(program: Path, clients: int, hold_us: int, seconds: float) -> Document:
     """Measure `clients` clients that take turns."""
     with arbiter(clients) as (pid, sockets):
@@ -123,9 +130,7 @@ def stand_idle(clients: int, seconds: float) -> Document:
     with arbiter(clients) as (pid, sockets), tempfile.TemporaryDirectory() as scratch:
         if clients:
             subprocess.run([str(compiled(Path(scratch))), "800", "0.1", *sockets], check=True, capture_output=True)
-        before = processor_ns(pid)
-        time.sleep(seconds)
-        return {"containers": clients, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
+        return {"containers": clients, "processor_percent": processor_percent(pid, seconds)}
 
 
 def wait_for_debts(jobs: int, seconds: float) -> Document:
@@ -137,9 +142,7 @@ def wait_for_debts(jobs: int, seconds: float) -> Document:
         pid, _ = stack.enter_context(serving(folder, sockets))
         waiting_jobs.ask(sockets, stack)
         time.sleep(FOUND_S)
-        before = processor_ns(pid)
-        time.sleep(seconds)
-        return {"jobs": jobs, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
+        return {"jobs": jobs, "processor_percent": processor_percent(pid, seconds)}
 
 
 def turn_rows(turns: Sequence[Document]) -> Iterator[result.ResultRow]:

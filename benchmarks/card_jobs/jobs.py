@@ -1,6 +1,5 @@
 """Jobs in PyTorch and JAX: their processes and containers, and what a share allows them."""
 
-import hashlib
 import importlib.util
 import os
 import sys
@@ -20,7 +19,6 @@ from benchmarks.compute import linked_jobs
 from benchmarks.compute.linked_jobs import TOLERANCE, LinkedJob
 from benchmarks.compute.node import Env, LaunchPlace
 from benchmarks.compute.scenario import Goal, SkippedError
-from vgpu.domain.asks import job_identity
 
 Asked = tuple[int | None, str]  # share and policy
 WARM_S: Final = 1.5  # all programs work for this long before a phase counts
@@ -96,7 +94,7 @@ def envs_of(job: CardJob, processes: int, place: LaunchPlace, share: int | None,
     """
     if not job.is_apart:
         return [place.container(share, policy)] * processes
-    name = hashlib.sha256(str(time.monotonic_ns()).encode()).digest()[: job_identity.FINGERPRINT_SIZE]
+    name = linked_jobs.job_name(time.monotonic_ns())
     envs = [place.container(share, policy, job=name if job.is_linked else None) for _ in range(processes)]
     return [{**env, "CUDA_VISIBLE_DEVICES": str(card)} for card, env in enumerate(envs)]
 

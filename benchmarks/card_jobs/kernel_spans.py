@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from benchmarks.gpu_time.kernel_times import covered
+
 KernelSpan = tuple[float, float, bool]  # begin and end in us, and whether it is a collective
 CardSpans = dict[str, list[KernelSpan]]  # by card
 
@@ -26,7 +28,7 @@ def busiest_us(cards: Sequence[Sequence[KernelSpan]], steps: int) -> float:
     if not ordered or not all(ordered):
         raise UnknownBusyError("a trace has no kernels")
     shortest = _shortest_collectives(ordered)
-    return max(_covered_us(_without_waiting(spans, shortest)) for spans in ordered) / steps
+    return max(covered(_without_waiting(spans, shortest)) for spans in ordered) / steps
 
 
 def _shortest_collectives(cards: Sequence[Sequence[KernelSpan]]) -> list[float]:
@@ -39,11 +41,3 @@ def _shortest_collectives(cards: Sequence[Sequence[KernelSpan]]) -> list[float]:
 def _without_waiting(spans: Sequence[KernelSpan], shortest: Sequence[float]) -> Iterable[tuple[float, float]]:
     places = iter(shortest)
     return [(end - next(places), end) if is_together else (begin, end) for begin, end, is_together in spans]
-
-
-def _covered_us(spans: Iterable[tuple[float, float]]) -> float:
-    covered, until = 0.0, float("-inf")
-    for begin, end in sorted(spans):
-        covered += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    return covered

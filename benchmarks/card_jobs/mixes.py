@@ -1,12 +1,11 @@
 """Which jobs share cards in a measurement, and the figures and goals of them."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.card_jobs.jobs import JOBS, TRAINERS, Asked, CardJob, goal_of, rate
-from benchmarks.compute.linked_jobs import JOB_FIGURES, SECOND_SHARE, TOLERANCE, TRAINER_FIGURES
+from benchmarks.compute.linked_jobs import JOB_FIGURES, TOLERANCE, TRAINER_FIGURES, slowest_ms
 from benchmarks.compute.scenario import SHOWN, Figures, Goal, at_least, at_most
 
 Answers = Sequence[Mapping[str, Any]]  # of a job's processes
@@ -81,7 +80,7 @@ class TwoJobs:
     def figures(self, answers: Sequence[Answers], seconds: float, alone: Sequence[float]) -> Figures:  # noqa: ARG002
         """Return the figures, in the table's order."""
         steps = [rate(answer, seconds) for answer in answers]
-        slowest = max(slowest_ms(each["ends_ns"], seconds) for answer in answers for each in answer)
+        slowest = max(slowest_ms(each["ends_ns"], 1e6, seconds) for answer in answers for each in answer)
         return dict(zip(JOB_FIGURES, (*steps, sum(steps), slowest), strict=True))
 
     def goals(self, native: NativeJobs) -> Mapping[str, Goal]:
@@ -137,12 +136,6 @@ class BesideTrainers:
 
 
 JobMix = AloneMix | TwoJobs | BesideTrainers
-
-
-def slowest_ms(ends_ns: Sequence[int], seconds: float) -> float:
-    """Return what 99 of 100 steps take at most, from end to end; the whole time where fewer than two ended."""
-    gaps = sorted(after - before for before, after in itertools.pairwise(ends_ns))
-    return gaps[int(SECOND_SHARE * (len(gaps) - 1))] / 1e6 if gaps else 1000 * seconds
 
 
 def goal_of_figure(goals: Mapping[str, Goal], name: str) -> Goal:

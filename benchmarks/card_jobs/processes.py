@@ -47,7 +47,7 @@ class CardProgram:
             raise self.failure("it has ended") from None
 
     def read(self) -> dict[str, Any]:
-        """Read an answer that is there."""
+        """Read the next answer, of which select has said that it can be read."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith("\n"):

@@ -9,7 +9,6 @@ region of the container says all the time that its programs have used no GPU tim
 arbitration.h and region_layout.h.
 """
 
-import array
 import os
 import random
 import socket
@@ -21,7 +20,8 @@ from pathlib import Path
 
 import pynvml
 
-from limiter.arbitration import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
+from benchmarks.compute.arbiter_connection import connect
+from limiter.arbitration import DONE, MESSAGE, WANT
 from vgpu.domain.formats import limits
 
 ROW, TAKEN, LEASED_UNTIL, GPU_NS = (
@@ -40,20 +40,6 @@ def first_card() -> bytes:
     pynvml.nvmlInit()
     uuid = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(0))
     return limits.uuid_bytes(uuid)
-
-
-def connect(path: str, card: bytes) -> socket.socket:
-    """Connect and read the welcome; the page is closed unread. Raises OSError."""
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    client.settimeout(1)
-    client.connect(path)
-    client.send(HELLO.pack(MAGIC, VERSION, 0, card))
-    _, descriptors, _, _ = client.recvmsg(WELCOME.size, socket.CMSG_SPACE(4))
-    for _, _, data in descriptors:
-        for descriptor in array.array("i", data):
-            os.close(descriptor)
-    client.setblocking(False)
-    return client
 
 
 def flood(clients: list[socket.socket]) -> None:

@@ -91,8 +91,13 @@ def placed(
     if job.kind != "containers":
         env = place.container(share, policy)
         return [(load, env) for load in loads]
-    name = hashlib.sha256(str(loads[0].group).encode()).digest()[: job_identity.FINGERPRINT_SIZE]
+    name = job_name(loads[0].group)
     return [(load, place.container(share, policy, job=name)) for load in loads]
+
+
+def job_name(number: int) -> bytes:
+    """Return the job that containers name in their limits, by a number that no other job has."""
+    return hashlib.sha256(str(number).encode()).digest()[: job_identity.FINGERPRINT_SIZE]
 
 
 def measure(
@@ -161,7 +166,7 @@ def beside_job(name: str, cards: int, share: int, policy: str, seconds: float) -
         answers = _run([*one, *other], seconds)
         first, second = answers[0], answers[len(one)]
         steps = [float(answer["steps"]) / seconds for answer in (first, second)]
-        slowest = max(_slowest_ms(answer["times_us"], seconds) for answer in (first, second))
+        slowest = max(slowest_ms(answer["times_us"], 1e3, seconds) for answer in (first, second))
         return dict(zip(JOB_FIGURES, (*steps, sum(steps), slowest), strict=True))
 
     return Scenario(PART, f"two of {name} on {cards} cards, {policy} {share} each", _shown(JOB_FIGURES), measured)
@@ -193,10 +198,16 @@ def _shown(figures: Sequence[str]) -> dict[str, Goal]:
     return dict.fromkeys(figures, SHOWN)
 
 
-def _slowest_ms(times_us: Sequence[int], seconds: float) -> float:
-    """Return what 99 of 100 steps take at most; the whole time where there were no two."""
-    gaps = sorted(after - before for before, after in itertools.pairwise(times_us))
-    return gaps[int(SECOND_SHARE * (len(gaps) - 1))] / 1000 if gaps else 1000 * seconds
+def slowest_ms(ends: Sequence[int], in_ms: float, seconds: float) -> float:
+    """Return what 99 of 100 steps take at most, from end to end; the whole time where fewer than two ended.
+
+    Args:
+        ends: when each step ended, in parts of a millisecond.
+        in_ms: how many parts a millisecond has.
+        seconds: of the whole time.
+    """
+    gaps = sorted(after - before for before, after in itertools.pairwise(ends))
+    return gaps[int(SECOND_SHARE * (len(gaps) - 1))] / in_ms if gaps else 1000 * seconds
 
 
 def _run(loads: Sequence[tuple[FeederWork, Env]], seconds: float) -> list[dict[str, Any]]:

@@ -3,16 +3,14 @@
 The arbiter reads the regions of these containers meanwhile.
 """
 
-import array
-import os
-import socket
 import struct
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from limiter.arbitration import HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
+from benchmarks.compute.arbiter_connection import connect
+from limiter.arbitration import MESSAGE, WANT
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import CardLimit, Limits
@@ -49,14 +47,6 @@ def card_of(number: int) -> bytes:
 def ask(sockets: list[Path], stack: ExitStack) -> None:
     """Connect a client for each container, and ask for a turn. The connections end with `stack`."""
     for number, path in enumerate(sockets):
-        client = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        client.connect(str(path))
-        client.send(HELLO.pack(MAGIC, VERSION, 0, card_of(number)))
-        descriptors = array.array("i")
-        _, ancillary, _, _ = client.recvmsg(WELCOME.size, socket.CMSG_SPACE(descriptors.itemsize))
-        for _, _, data in ancillary:
-            descriptors.frombytes(data[: descriptors.itemsize])
-        for descriptor in descriptors:
-            os.close(descriptor)
+        client = stack.enter_context(connect(str(path), card_of(number)))
         client.send(MESSAGE.pack(WANT, 0, 0))
         time.sleep(BETWEEN_S)

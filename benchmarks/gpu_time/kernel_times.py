@@ -6,7 +6,7 @@ card begins it a few microseconds after the end of the one before, and can do no
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,3 +60,12 @@ def own_times(spans: Sequence[Span], requests: int) -> KernelTimes:
         if took > _INTERRUPTED * usual[number % each] + _JITTER_NS
     ]
     return KernelTimes((sum(ordered) - sum(excess)) / 1e9, pauses_s, sum(excess) / 1e9, len(excess))
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return how much time is in any of the spans, in their unit."""
+    total, until = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        total += max(0, end - max(begin, until))
+        until = max(until, end)
+    return total

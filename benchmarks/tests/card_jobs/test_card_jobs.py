@@ -8,8 +8,9 @@ import pytest
 from benchmarks import limiter_jobs
 from benchmarks.card_jobs import jobs
 from benchmarks.card_jobs.jobs import JOBS, TRAINERS, goal_of
-from benchmarks.card_jobs.mixes import AloneMix, BesideTrainers, NativeJobs, TwoJobs, slowest_ms
+from benchmarks.card_jobs.mixes import AloneMix, BesideTrainers, NativeJobs, TwoJobs
 from benchmarks.compute import linked_jobs
+from benchmarks.compute.linked_jobs import slowest_ms
 from benchmarks.compute.node import BenchmarkNode, Native
 from benchmarks.compute.scenario import SkippedError
 from limiter import launch
@@ -121,7 +122,7 @@ def test_trainers_are_fixed_beside_a_fixed_job_and_best_effort_otherwise() -> No
 
 
 def test_a_job_without_two_steps_is_as_slow_as_the_measurement() -> None:
-    assert slowest_ms([], 3.0) == slowest_ms([5], 3.0) == 3000
+    assert slowest_ms([], 1e6, 3.0) == slowest_ms([5], 1e6, 3.0) == 3000
 
 
 def test_jobs_of_frameworks_are_measured_only_when_they_are_named() -> None:

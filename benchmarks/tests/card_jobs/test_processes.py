@@ -20,7 +20,7 @@ import mmap, time
 from pathlib import Path
 from benchmarks.card_jobs.rank_steps import serve
 
-class Waiting:
+class WaitingRank:
     ahead = {ahead}
 
     def __init__(self, seat):
@@ -44,7 +44,7 @@ class Waiting:
         run()
         return {{"0": [(0, 10, False), (10, 20 + 5 * self.rank, True)]}}
 
-serve(Waiting)
+serve(WaitingRank)
 """
 
 
