@@ -366,10 +366,10 @@ def test_a_joint_turn_charges_all_launches_also_those_that_pass_without_the_lock
     assert 0.95 * asked - 3 * us * 1000 <= charged <= LATE * asked + 3 * us * 1000
 
 
-def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined: Joined) -> None:
+def test_a_first_launch_that_took_long_is_not_charged_for_long_in_a_joint_turn(joined: Joined) -> None:
     tenant = session, _, _ = joined(budget_ns=ANY, depth_ns=5 * MS)
     hold_jointly(tenant)
-    kernel = session("launches.lazy_kernels(300, 1)[0]")
+    kernel = session("launches.cold_kernels(300, 1)[0]")
     for _ in range(20):  # a program that waits for each of its kernels
         session(f"launches.timed_launch({kernel})")
         time.sleep(0.01)
@@ -377,13 +377,13 @@ def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined:
 
 
 def test_a_kernel_that_is_always_the_last_to_pass_the_lock_is_measured_too(joined: Joined) -> None:
-    """The estimate with its loading uses up what may pass, so the launch behind it would be measured each time."""
+    """The estimate of its first launch uses up what may pass, so the launch behind it would be measured each time."""
     tenant = session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
     hold_jointly(tenant)
-    loaded, others = session("launches.lazy_kernels(300, 1)[0]"), session("launches.kernel(20)")
-    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    cold, others = session("launches.cold_kernels(300, 1)[0]"), session("launches.kernel(20)")
+    session(f"launches.serve({cold}, {others}, 5, 200)")
     before = container.region().cards[0].gpu_ns
-    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    session(f"launches.serve({cold}, {others}, 5, 200)")
     assert container.region().cards[0].gpu_ns - before == pytest.approx(200 * 0.4 * MS, rel=0.15)
 
 
