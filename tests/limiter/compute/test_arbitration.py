@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
+from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION, WANT
 from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
@@ -108,6 +108,14 @@ def test_on_a_contended_card_each_turn_is_asked_for_and_ended(joined: Joined, co
     assert card.gpu_ns > 0.1e9 * (cores or 100) / 100
     assert len(set(done)) - 1 <= card.activity.turns <= len(set(done)) + 1
     assert card.activity.turn.count > 0
+
+
+def test_a_request_says_how_long_the_steps_are_that_the_program_waits_for(joined: Joined) -> None:
+    session, other, _ = joined(budget_ns=3 * MS)
+    session("launches.feed_waited_for(2000, 40)")
+    assert [turn for kind, turn, _ in other.client().heard if kind == WANT][-1] == pytest.approx(2000, rel=0.1)
+    session("launches.feed(500, 0.1)")  # launches without a wait
+    assert [turn for kind, turn, _ in other.client().heard if kind == WANT][-1] == 0
 
 
 def test_contention_is_noticed_at_the_next_launch(joined: Joined) -> None:

@@ -66,6 +66,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "estimates_key",
         "host_periods_ask_at",
         "host_periods_step_ns",
+        "host_periods_awaited_ns",
         "suitable_turn",
         "turn_drain_due_at",
         "early_launches_used",

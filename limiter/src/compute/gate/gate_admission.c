@@ -18,8 +18,9 @@
 void gate_admission_note_arrival(struct gate *gate) {
     struct gate_host *host = &gate->host;
     backlog_note_arrival(&host->backlog, clock_now());
-    arbiter_link_note_suitable_turn(&gate->request.link,
-                                    suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)));
+    arbiter_link_note_steps(&gate->request.link,
+                            suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)),
+                            host_periods_awaited_ns(&host->periods));
 }
 
 /* Most launches of a joint turn pass without being seen here (joint_pass.h). */
