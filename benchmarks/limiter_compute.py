@@ -6,9 +6,10 @@ curve: one container at each share; shapes: one container with each kind of load
 costs: a launch without a share; tenants: several containers; burst: two containers with policy burst; inference: short
 work beside a burner; stall: the longest launch; arbiter: an arbiter that is killed, stopped or attacked; same: results
 of PyTorch. Only where they are named, small programs beside each other: waits: the longest request of each of 16;
-clients: 300 clients; joint: joint turns whose arbiter is killed, stopped or replaced; old: containers with the limiter
-of an earlier release. Each figure is measured natively, which is the card's own time slicing, and in each round on a
-node with an arbiter. With SIMGPU_STATE set it runs on the simulated GPU. Exits with 1 when a goal is missed.
+steps: programs that wait for each step; clients: 300 clients; joint: joint turns whose arbiter is killed, stopped or
+replaced; old: containers with the limiter of an earlier release. Each figure is measured natively, which is the card's
+own time slicing, and in each round on a node with an arbiter. With SIMGPU_STATE set it runs on the simulated GPU. Exits
+with 1 when a goal is missed.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from benchmarks.compute.scenario import Scenario, ScenarioFigure, table
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.report import plot
-from benchmarks.small_programs import joint_faults, many_clients, old_containers, worst_waits
+from benchmarks.small_programs import awaited_steps, joint_faults, many_clients, old_containers, worst_waits
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
     "tenants": lambda seconds, quick: several_containers.tenants(seconds, quick=quick),
@@ -49,6 +50,7 @@ SMALL_PROGRAMS: dict[str, Callable[[float, bool], list[Scenario]]] = {
     "waits": lambda _seconds, _quick: worst_waits.waits(),
     "clients": lambda _seconds, _quick: many_clients.clients(),
     "joint": lambda _seconds, _quick: joint_faults.faults(),
+    "steps": lambda seconds, _quick: awaited_steps.steps(seconds),
     "old": lambda seconds, _quick: old_containers.beside_old(seconds),
 }
 EVERY_PART = {**PARTS, **SMALL_PROGRAMS}

@@ -9,7 +9,7 @@ Each pair is measured alone, natively and with shares in the same command.
 delays: an autotuner's timings behind kernels that wait for their host, alone and beside a neighbour, and spin flags;
 overdraft: programs that gain by such kernels what they can, for 30 s each; these two take 4 minutes together.
 compile: JAX, torch.compile, Triton and cuDNN compile and tune, once each, 7 minutes; `--only Triton` for one of them.
-long: kernels of 0.1, 0.7 and 3 s beside short ones, at three pairs of shares, 22 minutes; `--only "of 0.7 s"` for a
+long: kernels of 0.1, 0.7 and 3 s beside short ones, at three pairs of shares, 24 minutes; `--only "of 0.7 s"` for a
 part of them. endless: kernels that spin, and one that never ends, a minute. handover: its parts, a minute.
 The other parts take less than 8 minutes each, and are separate commands. Exits with 1 when a goal is missed.
 """

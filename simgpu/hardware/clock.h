@@ -7,4 +7,7 @@
 /* CLOCK_MONOTONIC, ns. */
 uint64_t clock_now_ns(void);
 
+/* Works for that long, as a driver does: a sleep of microseconds takes tens of them more. */
+void clock_pass_ns(uint64_t ns);
+
 #endif

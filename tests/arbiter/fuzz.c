@@ -73,7 +73,7 @@ static void change_client(struct history *history, int place) {
 static void send_random_message(struct history *history, int client) {
     uint32_t turn = schedule_page(history->schedule, client)->turn;
     if (next(2))
-        schedule_want(history->schedule, client, any(), history->now);
+        schedule_want(history->schedule, client, any(), any(), history->now);
     else
         schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), next(2), history->now);
 }

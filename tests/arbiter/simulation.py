@@ -196,7 +196,7 @@ class Process:
         self.wanted_at: int | None = None
         self.waits: list[int] = []
         self.is_alive = True
-        self.suitable_turn = 0
+        self.suitable_turn = self.step_ns = 0
         self.step_at = 0
         self.soon(world.now + 2 * PAGE_DELAY)
 
@@ -279,7 +279,7 @@ class Process:
     def want(self) -> None:
         self.wanted_at = self.wanted_at or self.world.now
         want = self.world.library.schedule_want
-        want(self.world.schedule, self.client, U64(self.suitable_turn), U64(self.world.now))
+        want(self.world.schedule, self.client, U64(self.suitable_turn), U64(self.step_ns), U64(self.world.now))
         self.world.run_schedule()
         self.asks_at = self.world.now + 20 * MS
         self.world.at(self.asks_at, self.ask_again)

@@ -53,7 +53,7 @@ class Card:
         return bool(self.world.library.joint_turns_are_on(self.world.schedule))
 
     def want(self, program: Program) -> None:
-        self.world.library.schedule_want(self.world.schedule, program.client, U64(0), U64(self.world.now))
+        self.world.library.schedule_want(self.world.schedule, program.client, U64(0), U64(0), U64(self.world.now))
 
     def step(self, active: list[Program] | None = None) -> None:
         """One heartbeat of the arbiter."""

@@ -28,6 +28,14 @@ def from_library(name: str) -> int:
     return kernel.value or 0
 
 
+def make_loaded(function: int) -> int:
+    """Result of cuFuncLoad, for a kernel of a library with its function in the current context."""
+    of_kernel = P()
+    if cuda.cuFuncLoad(P(function)) == 0:
+        return 0
+    return int(cuda.cuKernelGetFunction(ctypes.byref(of_kernel), P(function)) or cuda.cuFuncLoad(of_kernel))
+
+
 def launch(function: int, by: str = "cuLaunchKernel") -> int:
     """Result of a launch in the default stream."""
     extra = () if "Cooperative" in by else (None,)

@@ -28,8 +28,13 @@ def kernel(us: int) -> int:
 
 
 def lazy_kernels(us: int, count: int) -> list[int]:
-    """Kernels of that duration, whose first launches take longer, because the driver loads them then."""
+    """Kernels of that duration, for whose loading the driver takes 2 ms of the host's time."""
     return [kernels.load(f"lazy_{us}") for _ in range(count)]
+
+
+def cold_kernels(us: int, count: int) -> list[int]:
+    """Kernels of that duration, whose first launches take 2 ms more of the card's time."""
+    return [kernels.load(f"cold_{us}") for _ in range(count)]
 
 
 def stream(flags: int = NON_BLOCKING) -> int:

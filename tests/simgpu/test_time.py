@@ -52,6 +52,17 @@ def test_a_lazy_kernel_is_loaded_by_its_first_launch(world: World) -> None:
     assert second >= 0.02
 
 
+@pytest.mark.parametrize("load", ["load", "from_library"])
+def test_a_lazy_kernel_can_be_loaded_before_its_first_launch(world: World, load: str) -> None:
+    session = started(world)
+    session(f"globals().update(fs=[kernels.{load}('lazy_20') for _ in range(5)])")
+    times = "(launches.time.monotonic(), [kernels.make_loaded(f) for f in fs], launches.time.monotonic())"
+    begun, results, ended = session(times)
+    assert results == [0] * 5
+    assert ended - begun >= 5 * 0.002
+    assert 0.02 <= min(session("[launches.timed_launch(f) for f in fs]")) < 1.9
+
+
 def test_a_process_waits_for_the_slices_of_others(world: World) -> None:
     burner, other = started(world), started(world)
     assert seconds_of(other, 100_000) < 0.2

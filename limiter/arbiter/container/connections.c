@@ -154,7 +154,7 @@ static bool handle_message(struct connection *connection, const void *bytes, siz
     bool is_allowed = rate_limit_allows(&connection->rate, now) && rate_limit_allows(&connection->container->rate, now);
     if (size != sizeof *message || !is_allowed) return false;
     if (message->kind == ARBITRATION_WANT)
-        schedule_want(schedule, connection->client, message->ns, now);
+        schedule_want(schedule, connection->client, message->ns, message->step_us * NS_PER_US, now);
     else if (message->kind == ARBITRATION_DONE || message->kind == ARBITRATION_DONE_AWAITED)
         schedule_done(schedule, connection->client, message->turn, rest_of_turn(connection, message->ns, now),
                       message->kind == ARBITRATION_DONE_AWAITED, now);

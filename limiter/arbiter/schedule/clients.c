@@ -3,6 +3,9 @@
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/tenant.h"
 
+/* The longest step for whose end a neighbour waits: as long as the longest turns. */
+#define STEP_MAX (16 * NS_PER_MS)
+
 bool clients_is_connected(const struct schedule *schedule, int client) {
     return client >= 0 && client < schedule->clients_high && schedule->clients[client].is_taken;
 }
@@ -84,4 +87,13 @@ void clients_publish_turn(struct schedule *schedule, int client, uint32_t turn, 
     page->budget_ns = budget_ns;
     page->depth_ns = depth_ns;
     clients_mark_changed(schedule, client);
+}
+
+/* A fixed share's client ends its turns itself, a best-effort tenant is preempted, a job's turns end on all of its
+ * cards at the same moment, and a group's clients have steps of their own. */
+uint64_t clients_step(const struct schedule *schedule, int client) {
+    const struct client *waiting = &schedule->clients[client];
+    const struct tenant *tenant = &schedule->tenants[waiting->tenant];
+    bool has_steps = tenant->demand.policy == POLICY_BURST && !tenant->demand.is_group && !tenant->is_of_job;
+    return has_steps && waiting->step_ns <= STEP_MAX ? waiting->step_ns : 0;
 }

@@ -25,6 +25,9 @@ bool clients_is_tenant_idle(const struct schedule *schedule, const struct tenant
 /* Whether a client of any tenant but `tenant` waits. */
 bool clients_others_wait(const struct schedule *schedule, int tenant);
 
+/* The GPU time of each step of the client's program, if its turns are to end with whole steps; 0 = they are not. */
+uint64_t clients_step(const struct schedule *schedule, int client);
+
 /* Puts a client on the list of those whose page is to be published. */
 void clients_mark_changed(struct schedule *schedule, int client);
 

@@ -66,6 +66,14 @@ static uint64_t ask_back_at(const struct schedule *schedule) {
     return turn->began_at + turn->budget - in_flight;
 }
 
+/* In the middle of its last step: the turn ends with that one, because its program launches the next one only after it
+ * has waited. Asked for at another time, now and then the turn would have a step more or less. */
+static uint64_t ask_in_last_step_at(const struct schedule *schedule, uint64_t step) {
+    const struct current_turn *turn = &schedule->turn;
+    uint64_t steps = turn_allowance_steps(step, turn->budget);
+    return schedule->clients[turn->client].page.free_at + steps * step - step / 2;
+}
+
 /* A job's thread launches for one card after the other: with less in flight, cards would be idle while it waits at
  * another one's gate. */
 static uint64_t depth_of(const struct schedule *schedule, uint64_t now) {
@@ -78,9 +86,12 @@ static uint64_t depth_of(const struct schedule *schedule, uint64_t now) {
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_of_job = schedule->tenants[turn->tenant].is_of_job;
-    bool is_bounded = turn->end_by || (!is_of_job && !next_turn_is_unbounded(schedule, turn->tenant));
+    uint64_t step = turn->end_by ? 0 : clients_step(schedule, turn->client);
+    turn->is_of_steps = step != 0;
+    bool is_bounded = turn->end_by || (!is_of_job && !step && !next_turn_is_unbounded(schedule, turn->tenant));
     turn->depth = depth_of(schedule, now);
     turn->yield_at = is_bounded ? turn->began_at + turn->budget : ask_back_at(schedule);
+    if (step) turn->yield_at = ask_in_last_step_at(schedule, step);
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, turn->depth);
 }
 

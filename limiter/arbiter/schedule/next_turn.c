@@ -115,8 +115,10 @@ static int64_t lacks(const struct schedule *schedule, int tenant) {
 }
 
 /* A turn makes up for half of what its tenant lacks. No turn is exactly as long as it should be, and if each made up
- * for all of the difference, the error of the last turn would come back in the next one. */
+ * for all of the difference, the error of the last turn would come back in the next one. Turns of whole steps have the
+ * same number of them each time. */
 uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
+    if (clients_step(schedule, schedule->tenants[tenant].first_waiting)) return budget;
     int64_t lacking = lacks(schedule, tenant) / 2, most = (int64_t)budget / 4;
     return (uint64_t)((int64_t)budget + max_i64(min_i64(lacking, most), -most));
 }
@@ -172,13 +174,19 @@ static bool goes_before(const struct schedule *schedule, int first, int second) 
     return ranking_is_before(&schedule->tenants[first], &schedule->tenants[second], is_best_effort_allowed(schedule));
 }
 
+/* In the middle of a step, the holder has not been charged for all of the turn, so virtual time would give it another
+ * step or none by chance. */
+static bool goes_on(const struct schedule *schedule, int holder, int choice) {
+    return schedule->turn.is_of_steps ? is_before(schedule, holder, choice) : goes_before(schedule, holder, choice);
+}
+
 bool next_turn_is_due(struct schedule *schedule, uint64_t now) {
     int holder = schedule->turn.tenant;
     update_tenant(schedule, &schedule->tenants[holder], now);
     if (preempt(schedule, best_waiting(schedule, now), now)) return true;
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE || now < schedule->turn.yield_at) return false;
-    return choice.is_protected || choice.tenant == holder || !goes_before(schedule, holder, choice.tenant);
+    return choice.is_protected || choice.tenant == holder || !goes_on(schedule, holder, choice.tenant);
 }
 
 /* Jobs of one rank take turns one after the other: their turns are as long as each other's steps allow, so virtual time

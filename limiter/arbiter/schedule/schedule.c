@@ -136,12 +136,13 @@ static void note_activity(struct schedule *schedule, int tenant_index, uint64_t 
 
 /* A client of a tenant that has the card to itself gets a turn without limits. A client that has the turn needs no
  * other; its WANT ends the wait of a reservation. */
-void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t now) {
+void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t step, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
     current_turn_account(schedule, now);
     note_activity(schedule, schedule->clients[client].tenant, now);
     tenant->suitable_turn_ns = suitable_turn;
+    schedule->clients[client].step_ns = step;
     if (!tenant->is_contended) {
         clients_publish_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, UINT64_MAX);
         return;

@@ -57,9 +57,10 @@ int schedule_join(struct schedule *schedule, int tenant, bool joins);
 /* Removes a client and ends its turn. */
 void schedule_leave(struct schedule *schedule, int client, uint64_t now);
 
-/* The client has sent WANT; turns of up to `suitable_turn` ns suit its steps, 0 = any. A client that waits already
- * keeps its place; one that has the turn keeps it, and if the turn was reserved for it, it has arrived now. */
-void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t now);
+/* The client has sent WANT; turns of up to `suitable_turn` ns suit its steps, 0 = any; it waits for each of its steps,
+ * of `step` ns, 0 = it does not, or they differ. A client that waits already keeps its place; one that has the turn
+ * keeps it, and if the turn was reserved for it, it has arrived now. */
+void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t step, uint64_t now);
 
 /* The client has sent DONE for its turn `number`, or, if `is_awaited`, DONE_AWAITED; its work drains in `rest` ns. May
  * be called again for a turn with less left than before, or once after DONE_AWAITED. A turn that is not the client's is

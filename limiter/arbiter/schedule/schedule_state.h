@@ -35,7 +35,8 @@ struct client {
     bool joins;      /* it knows turns that are held jointly */
     bool is_changed; /* on the list of clients whose page is to be published */
     int32_t tenant;
-    int32_t next; /* next client in the tenant's queue, or next free entry */
+    int32_t next;     /* next client in the tenant's queue, or next free entry */
+    uint64_t step_ns; /* GPU time of each step of its program, as it says; 0 = they differ, or are not known */
     struct turn_part part;
     struct arbitration_page page;
 };
@@ -61,6 +62,7 @@ struct current_turn {
     bool is_drain_awaited;    /* the client says when the work has drained */
     bool may_finish;          /* its tenant has a guarantee that pays for it, so a long kernel may run to its end */
     bool is_protected;        /* its tenant had starved or was overdue, so it is not preempted within its budget */
+    bool is_of_steps;         /* it ends with a whole step of its client's program */
     bool is_of_job;           /* one of a job's turns on several cards */
     bool is_idle;             /* of a job: the card has been idle for long enough to be given to others */
 };

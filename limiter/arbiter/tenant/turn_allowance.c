@@ -25,11 +25,23 @@
 
 enum { FULL = 100 };
 
+/* In turns of two steps, every second step waits for two of each neighbour's, and the handovers take nearly as much of
+ * the card as in turns of one. */
+enum { SEVERAL = 3 };
+
+/* A turn of several steps may be longer than its budget by this part of a step. */
+enum { LONGER_DIVISOR = 4 };
+
 uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitable_turn) {
     uint64_t count = tenants ? tenants : 1;
     uint64_t budget = min_u64(has_fixed ? BUDGET_FIXED : BUDGET_MAX, BUDGET_BY_SQUARE / (count * count));
     budget = min_u64(budget, max_u64(suitable_turn, BUDGET_MIN_SUITABLE));
     return budget > BUDGET_MIN ? budget : BUDGET_MIN;
+}
+
+uint64_t turn_allowance_steps(uint64_t step, uint64_t budget) {
+    uint64_t fitting = (budget + step / LONGER_DIVISOR) / step;
+    return fitting >= SEVERAL ? fitting : 1;
 }
 
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget) {

@@ -9,6 +9,10 @@
  * longest turns that suit the steps of all of them, UINT64_MAX = any. */
 uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitable_turn);
 
+/* How many whole steps of `step` ns a turn of a program has that waits for each of them: as many as fit into `budget`,
+ * if these are several, otherwise one. `step` is not 0. */
+uint64_t turn_allowance_steps(uint64_t step, uint64_t budget);
+
 /* `budget`, or less for a tenant whose guarantee is so small that its own turns are shorter. */
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget);
 

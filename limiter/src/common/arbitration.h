@@ -104,7 +104,11 @@ enum arbitration_kind {
 
 struct arbitration_message {
     uint32_t kind; /* enum arbitration_kind */
-    uint32_t turn; /* DONE, DONE_AWAITED: the number of the turn; WANT: 0 */
+    union {
+        uint32_t turn;    /* DONE, DONE_AWAITED: the number of the turn */
+        uint32_t step_us; /* WANT: GPU time in us of each of the program's steps, which it launches at once and waits
+                             for; 0 = they differ, or are not known */
+    };
     uint64_t
         ns; /* DONE: see there; WANT: the longest turns, of any container, that suit the program's steps; 0 = any */
 };

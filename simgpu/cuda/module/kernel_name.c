@@ -13,12 +13,13 @@
 #define HEAP_PREFIX "heap"
 #define LOOP_PREFIX "loop"
 #define LAZY_PREFIX "lazy"
+#define COLD_PREFIX "cold"
 #define LATE_PREFIX "late"
 #define SPIN_PREFIX "await"
 #define FILL_PREFIX "fill"
 #define TOGETHER    "collective"
 #define FAULTY      "fault"
-#define LOADING_NS  2000000
+#define FIRST_NS    2000000
 
 static uint64_t number_at_end(const char *name, uint64_t without) {
     size_t digits = strlen(name);
@@ -34,7 +35,11 @@ uint64_t kernel_iteration_ns(const char *name) {
 uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAULT_US) * 1000; }
 
 uint64_t kernel_loading_ns(const char *name) {
-    return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? LOADING_NS : 0;
+    return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? FIRST_NS : 0;
+}
+
+uint64_t kernel_warming_ns(const char *name) {
+    return strncmp(name, COLD_PREFIX, sizeof COLD_PREFIX - 1) == 0 ? FIRST_NS : 0;
 }
 
 uint64_t kernel_launching_ns(const char *name) {

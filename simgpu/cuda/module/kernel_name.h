@@ -10,9 +10,11 @@
 uint64_t kernel_iteration_ns(const char *name);
 /* ns of work: the number of microseconds at the end of the name, "busy_250" for 250 us; 10 us without a number. */
 uint64_t kernel_duration_ns(const char *name);
-/* ns of more work in the first launch, for which the driver loads the kernel: 2 ms of one whose name begins with
- * "lazy", as measured (0.6 to 3 ms); 0 for other kernels. */
+/* ns for which its loading keeps the host: 2 ms of one whose name begins with "lazy", as measured (0.6 to 3 ms), which
+ * cuFuncLoad loads, or else its first launch; 0 for other kernels. */
 uint64_t kernel_loading_ns(const char *name);
+/* ns of more work of the card's in the first launch: 2 ms of one whose name begins with "cold"; 0 for other kernels. */
+uint64_t kernel_warming_ns(const char *name);
 /* ns for which each launch stays in the driver before the card has it: the number of microseconds behind "late" at the
  * start of the name, "late40_250" for 40 us; 0 without it. */
 uint64_t kernel_launching_ns(const char *name);

@@ -111,5 +111,7 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
     CUresult result = module_in_current_context(&module, of_library->library);
     if (result != CUDA_SUCCESS) return result;
     *function = function_named(&module->functions, of_library->name);
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*function) return CUDA_ERROR_OUT_OF_MEMORY;
+    (*function)->kernel = of_library;
+    return CUDA_SUCCESS;
 }

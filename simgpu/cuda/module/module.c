@@ -11,6 +11,7 @@
 #include "cuda/driver/driver.h"
 #include "cuda/module/kernel_name.h"
 #include "cuda/queue/stream_waits.h"
+#include "hardware/clock.h"
 #include "hardware/export.h"
 
 static CUmodule modules;
@@ -25,6 +26,7 @@ CUfunction function_named(CUfunction *list, const char *name) {
             .duration_ns = kernel_duration_ns(name),
             .iteration_ns = kernel_iteration_ns(name),
             .loading_ns = kernel_loading_ns(name),
+            .warming_ns = kernel_warming_ns(name),
             .local = kernel_local_bytes(name),
             .uses_heap = kernel_uses_heap(name),
         };
@@ -40,6 +42,12 @@ void functions_free(CUfunction *list) {
         *list = gone->next;
         free(gone);
     }
+}
+
+void function_load(CUfunction function) {
+    clock_pass_ns(function->loading_ns);
+    function->loading_ns = 0;
+    if (function->kernel) function->kernel->loading_ns = 0;
 }
 
 CUresult module_load(CUmodule *out, CUlibrary library) {

@@ -12,7 +12,9 @@ struct CUfunc_st {
     CUlibrary library; /* of a kernel; NULL for a function of a module */
     uint64_t duration_ns;
     uint64_t iteration_ns; /* of a kernel with a number of iterations; 0 for other kernels */
-    uint64_t loading_ns;   /* of more work in the next launch */
+    uint64_t loading_ns;   /* of the host's, by which it is not loaded yet */
+    uint64_t warming_ns;   /* of more work in the next launch */
+    CUfunction kernel;     /* of a library, whose function in a context this is; NULL for other functions */
     uint64_t local;        /* bytes of local memory per thread */
     bool uses_heap;        /* calls malloc */
     char name[128];
@@ -35,5 +37,8 @@ void modules_free_of(CUcontext context);
 /* The function of that name, added to the list when it is new. NULL when out of memory. */
 CUfunction function_named(CUfunction *list, const char *name);
 void functions_free(CUfunction *list);
+
+/* Loads its code, which keeps the host, unless that was done before. */
+void function_load(CUfunction function);
 
 #endif

@@ -12,13 +12,13 @@
 #include "hardware/clock.h"
 #include "hardware/export.h"
 
-/* ns of work of a launch, with the loading of the kernel. */
+/* ns of work of a launch. */
 static uint64_t work_of(CUfunction function, void *const *parameters) {
     bool is_loop = function->iteration_ns != 0 && parameters && parameters[0];
     uint64_t own = is_loop ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
-    uint64_t loading = function->loading_ns;
-    function->loading_ns = 0;
-    return own + loading;
+    uint64_t warming = function->warming_ns;
+    function->warming_ns = 0;
+    return own + warming;
 }
 
 /* A kernel that spins holds back its stream, and no other one. Other work of the card goes on beside it. */
@@ -40,12 +40,6 @@ static CUresult run(CUfunction function, CUstream stream, void *const *parameter
     return stream_add_collective(found, key, work_of(function, parameters));
 }
 
-/* Works for the time, as a driver does: a sleep of microseconds takes tens of them more. */
-static void stay_in_driver(CUfunction function) {
-    uint64_t until = clock_now_ns() + kernel_launching_ns(function->name);
-    while (clock_now_ns() < until) continue;
-}
-
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
     if (!stream_context(stream)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
@@ -59,7 +53,8 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     if (result != CUDA_SUCCESS) return result;
     CUstream found = stream_find(stream);
     if (found) found->fills = kernel_fills(function->name);
-    stay_in_driver(function);
+    function_load(function);
+    clock_pass_ns(kernel_launching_ns(function->name));
     result = run(function, stream, parameters);
     if (result == CUDA_SUCCESS && kernel_faults(function->name)) driver_fault();
     return result;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
+from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION, WANT
 from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
@@ -108,6 +108,14 @@ def test_on_a_contended_card_each_turn_is_asked_for_and_ended(joined: Joined, co
     assert card.gpu_ns > 0.1e9 * (cores or 100) / 100
     assert len(set(done)) - 1 <= card.activity.turns <= len(set(done)) + 1
     assert card.activity.turn.count > 0
+
+
+def test_a_request_says_how_long_the_steps_are_that_the_program_waits_for(joined: Joined) -> None:
+    session, other, _ = joined(budget_ns=3 * MS)
+    session("launches.feed_waited_for(2000, 40)")
+    assert [turn for kind, turn, _ in other.client().heard if kind == WANT][-1] == pytest.approx(2000, rel=0.1)
+    session("launches.feed(500, 0.1)")  # launches without a wait
+    assert [turn for kind, turn, _ in other.client().heard if kind == WANT][-1] == 0
 
 
 def test_contention_is_noticed_at_the_next_launch(joined: Joined) -> None:
@@ -366,10 +374,10 @@ def test_a_joint_turn_charges_all_launches_also_those_that_pass_without_the_lock
     assert 0.95 * asked - 3 * us * 1000 <= charged <= LATE * asked + 3 * us * 1000
 
 
-def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined: Joined) -> None:
+def test_a_first_launch_that_took_long_is_not_charged_for_long_in_a_joint_turn(joined: Joined) -> None:
     tenant = session, _, _ = joined(budget_ns=ANY, depth_ns=5 * MS)
     hold_jointly(tenant)
-    kernel = session("launches.lazy_kernels(300, 1)[0]")
+    kernel = session("launches.cold_kernels(300, 1)[0]")
     for _ in range(20):  # a program that waits for each of its kernels
         session(f"launches.timed_launch({kernel})")
         time.sleep(0.01)
@@ -377,13 +385,13 @@ def test_the_loading_of_a_kernel_is_not_charged_for_long_in_a_joint_turn(joined:
 
 
 def test_a_kernel_that_is_always_the_last_to_pass_the_lock_is_measured_too(joined: Joined) -> None:
-    """The estimate with its loading uses up what may pass, so the launch behind it would be measured each time."""
+    """The estimate of its first launch uses up what may pass, so the launch behind it would be measured each time."""
     tenant = session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
     hold_jointly(tenant)
-    loaded, others = session("launches.lazy_kernels(300, 1)[0]"), session("launches.kernel(20)")
-    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    cold, others = session("launches.cold_kernels(300, 1)[0]"), session("launches.kernel(20)")
+    session(f"launches.serve({cold}, {others}, 5, 200)")
     before = container.region().cards[0].gpu_ns
-    session(f"launches.serve({loaded}, {others}, 5, 200)")
+    session(f"launches.serve({cold}, {others}, 5, 200)")
     assert container.region().cards[0].gpu_ns - before == pytest.approx(200 * 0.4 * MS, rel=0.15)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.limiter.compute.test_turn import FITS, FULL, add, judge, open_turn
 from tests.limiter.compute.turn_structures import MS, START, U64, EarlyLaunches, Turn, TurnLimits
 
-SLACK, DRAIN_MAX, UNKNOWN = 2 * MS, 50 * MS, 5 * MS
+SLACK, DRAIN_MAX, UNKNOWN, OVERDRAFT = 2 * MS, 50 * MS, 5 * MS, 50 * MS
 
 
 def lend(compute: ctypes.CDLL, turn: Turn, loan: int, now: int) -> None:
@@ -107,6 +107,43 @@ def test_a_long_launch_without_an_estimate_is_remembered_for_a_while(compute: ct
     for _ in range(40):
         assumed = assume(compute, assumed, MS // 10)
     assert assumed == MS // 10
+
+
+def test_a_launch_without_an_estimate_of_the_kind_that_has_not_ended_needs_a_full_overdraft(
+    compute: ctypes.CDLL,
+) -> None:
+    turn = full_turn(compute, known=False)
+    turn.early.is_like_first = True
+    early = ctypes.byref(turn.early)
+    assert compute.early_launches_need(early, ctypes.c_bool(False), U64(0)) == OVERDRAFT
+    assert compute.early_launches_need(early, ctypes.c_bool(True), U64(MS)) == MS
+
+
+@pytest.mark.parametrize(
+    ("timed", "passed", "more"),
+    [
+        (0, 5000 * MS, 0),  # nothing is known of them
+        (3 * MS, 5000 * MS, 0),
+        (700 * MS, 5000 * MS, (4 * 700 - 20) * MS),
+        (700 * MS, 1000 * MS, (1000 - 20) * MS),  # no more than the time that has passed
+    ],
+)
+def test_what_early_launches_use_beyond_their_loans_is_lent_too(
+    compute: ctypes.CDLL, timed: int, passed: int, more: int
+) -> None:
+    turn = full_turn(compute, known=False)
+    lend(compute, turn, 20 * MS, START)
+    for _ in range(4):
+        add(compute, turn, 0, START, known=False)
+    compute.early_launches_note_sample(ctypes.byref(turn.early), U64(timed))
+    asked = ctypes.byref(turn.early), U64(START + passed)
+    assert compute.early_launches_lend_used(*asked) == more
+    assert compute.early_launches_lend_used(*asked) == 0
+    assert turn.early.lent == 20 * MS + more
+
+
+def test_without_a_loan_nothing_is_lent(compute: ctypes.CDLL) -> None:
+    assert compute.early_launches_lend_used(ctypes.byref(EarlyLaunches()), U64(START)) == 0
 
 
 def test_the_first_launch_of_a_loan_goes_and_a_loan_has_an_end(compute: ctypes.CDLL) -> None:

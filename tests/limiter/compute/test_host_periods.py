@@ -23,6 +23,8 @@ class Periods(ctypes.Structure):
         ("expected", U64),
         ("launches", ctypes.c_uint),
         ("host_bound_score", ctypes.c_uint),
+        ("alike_score", ctypes.c_uint),
+        ("awaited_ns", U64),
     )
 
 
@@ -68,6 +70,9 @@ class Program:
 
     def step(self) -> int:
         return int(self.pure.host_periods_step_ns(ctypes.byref(self.periods)))
+
+    def awaited(self) -> int:
+        return int(self.pure.host_periods_awaited_ns(ctypes.byref(self.periods)))
 
     def is_host_bound(self) -> bool:
         return bool(self.pure.host_periods_is_host_bound(ctypes.byref(self.periods)))
@@ -146,3 +151,56 @@ def test_waits_for_turns_are_not_the_host_s_time(compute: ctypes.CDLL) -> None:
         program.now += 10 * MS
         program.period()
     assert not program.is_host_bound()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "host", "launches", "is_known"),
+    [
+        (2000, 20, 1, True),
+        (2000, 20, 7, True),
+        (300, 100, 1, True),
+        (2000, 1000, 1, True),
+        (2000, 1001, 1, False),  # asked back in its middle, the host would still launch
+        (2000, 20, 8, False),
+    ],
+)
+def test_a_step_of_few_launches_that_are_made_at_once_is_awaited(
+    compute: ctypes.CDLL, gpu: int, host: int, launches: int, is_known: bool
+) -> None:
+    program = Program(compute, gpu * US, host * US, launches=launches)
+    for _ in range(4):
+        program.period()
+    assert program.awaited() == 0
+    program.period()
+    assert program.awaited() == pytest.approx(gpu * US if is_known else 0, abs=launches)
+
+
+def test_one_other_step_changes_nothing_and_several_end_it(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 2 * MS, 20 * US, launches=1)
+    for _ in range(9):
+        program.period()
+    program.gpu = 6 * MS
+    program.period()
+    assert program.awaited() == 2 * MS
+    program.period()
+    assert program.awaited() == 0
+    for _ in range(4):
+        program.period()
+    assert program.awaited() == 6 * MS
+
+
+def test_steps_that_alternate_are_not_alike(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 2 * MS, 20 * US, launches=1)
+    for number in range(40):
+        program.gpu = (number % 2 + 1) * 2 * MS
+        program.period()
+        assert program.awaited() == 0
+
+
+def test_a_program_that_launches_more_without_a_wait_awaits_no_steps(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 2 * MS, 20 * US, launches=1)
+    for _ in range(9):
+        program.period()
+    for known in (True, True, False):
+        compute.host_periods_note_launch(ctypes.byref(program.periods), U64(2 * MS), U64(program.now))
+        assert (program.awaited() > 0) == known

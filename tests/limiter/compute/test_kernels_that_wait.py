@@ -86,6 +86,13 @@ def test_long_kernels_of_which_two_are_in_flight_keep_to_the_share(make_containe
     assert share <= 0.2 + kernel / seconds + ALLOWANCE
 
 
+def test_long_kernels_of_which_many_are_in_flight_keep_to_the_share(make_container: Make) -> None:
+    """The program waits for one of eight: two go early, and one more each second until the first has ended."""
+    seconds, kernel = 8, 0.7
+    share = start(make_container(LIMIT, 50))(f"launches.steady_share({kernel * 1e6:.0f}, {seconds}, 8, 6)")
+    assert share <= 0.5 + kernel / seconds + ALLOWANCE
+
+
 @pytest.mark.parametrize("policy", ["fixed", "burst"])
 def test_a_fixed_share_is_kept_beside_kernels_that_spin_all_the_time(tenants: Tenants, policy: str) -> None:
     """Before, half of the neighbour's turns ended for a moment without work, in which its share was charged."""

@@ -20,6 +20,7 @@ from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Container]
+MS = 1_000_000  # ns
 SECONDS = 0.5
 ALLOWANCE = 0.010 / SECONDS + 0.02  # the burst cap of 10 ms, and one kernel
 REACHED = 0.3  # the part of the share that is reached on a busy machine
@@ -68,6 +69,41 @@ def test_the_time_that_a_turns_first_launch_takes_in_the_host_is_not_charged(
         charged.append(container.region().cards[0].gpu_ns)
     costs = [after - before for before, after in itertools.pairwise(charged)]
     assert abs(statistics.median(costs) / 1000 - us) <= 15
+
+
+@pytest.mark.parametrize("load", ["kernels.load", "kernels.from_library"])
+def test_the_loading_of_a_kernel_is_not_charged(make_container: Make, load: str) -> None:
+    """Loading takes 2 ms of the host's time, the kernels 20 us of the card's."""
+    container = make_container(LIMIT, 50)
+    session = start(container)
+    session(f"globals().update(fs=[{load}('lazy_20') for _ in range(20)])")
+    before = container.region().cards[0].gpu_ns
+    session("[launches.timed_launch(f) for f in fs]")
+    session("launches.feed(20, 0.01)")  # what is measured when the last turn ends
+    assert container.region().cards[0].gpu_ns - before < 10 * MS + 10 * MS  # of loading 40
+
+
+@pytest.mark.parametrize(
+    ("begin", "stream"),
+    [("copies.copy('cuMemcpyHtoDAsync_v2', pinned, card)", "0"), ("None", "launches.stream()")],
+    ids=["copy", "wait"],
+)
+def test_a_pause_before_a_wait_is_not_charged(make_container: Make, begin: str, stream: str) -> None:
+    """The program works without the card, then makes it copy, or not, and waits for a stream."""
+    container = make_container(LIMIT, 50)
+    session = start(container)
+    session("globals().update(card=alloc(copies.SIZE)[1], pinned=copies.pinned(), f=launches.kernel(200))")
+    session(f"globals().update(stream={stream})")
+    session("[launches.timed_launch(f) for _ in range(20)]")
+    before = container.region().cards[0].gpu_ns
+    for _ in range(5):
+        session("[launches.launch(f) for _ in range(10)]")
+        time.sleep(0.1)
+        session(begin)
+        session("host_functions.call('late', stream, 0.001)")
+        session("launches.cuda.cuCtxSynchronize()")
+    session("launches.feed(20, 0.01)")
+    assert container.region().cards[0].gpu_ns - before < 100 * MS  # of 510
 
 
 def test_threads_share_their_process_s_turn(make_container: Make) -> None:

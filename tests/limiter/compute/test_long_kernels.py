@@ -28,7 +28,7 @@ __all__ = ["built_arbiter", "idle_node", "tenants"]  # fixtures
 POINTS = 0.04  # three, and one for a busy machine
 
 
-@pytest.mark.parametrize("in_flight", [1, 2])
+@pytest.mark.parametrize("in_flight", [1, 2, 8])
 @pytest.mark.parametrize(("short", "long", "us"), [(0.3, 0.6, 690_000), (0.6, 0.3, 100_000)])
 def test_both_have_their_shares(tenants: Tenants, short: float, long: float, us: int, in_flight: int) -> None:
     """In an attempt in which the machine was busy, the shares may be missed."""

@@ -179,7 +179,7 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
 def charged_for_new_kernels(joined: Joined) -> float:  # noqa: F811
     """Milliseconds charged to a new process for 2,000 launches of 20 kernels, each launched 23 times before."""
     session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
-    session("globals().update(fs=launches.lazy_kernels(20, 20))")
+    session("globals().update(fs=launches.cold_kernels(20, 20))")
     session("[launches.launch(f) for f in fs for _ in range(3)]")
     session("[launches.launch(f) for _ in range(20) for f in fs]")
     session("launches.cuda.cuCtxSynchronize()")
@@ -191,7 +191,7 @@ def charged_for_new_kernels(joined: Joined) -> float:  # noqa: F811
 
 
 def test_a_first_launch_that_took_long_is_measured_again_at_once(joined: Joined) -> None:  # noqa: F811
-    """The first sample of each kernel contains its loading: 2 ms of a kernel of 20 us."""
+    """The first sample of each kernel is 2 ms, of a kernel of 20 us."""
     # A busy machine prolongs samples.
     assert min(charged_for_new_kernels(joined) for _ in range(3)) < 60  # they take 40 ms
 

@@ -7,26 +7,15 @@
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+#include "driver/handle_set.h"
 
 /* Local memory that a new context has for each thread. A kernel that needs no more never grows a context, so it is
  * remembered in the table below. */
 enum { INITIAL_STACK_BYTES = 1024 };
 
-/* Cache without probing: a function replaces another with the same hash, whose next launch then costs a query of the
- * driver (50 ns). */
-enum { CACHE_SLOTS = 4096 };
-static uintptr_t small_kernels[CACHE_SLOTS]; /* CUfunction, 0 = empty; relaxed atomic */
+static struct handle_set small_kernels; /* of CUfunction; a launch of one that is not in it costs a query (50 ns) */
 
-static uintptr_t *cache_slot(CUfunction function) {
-    uint64_t hash = (uint64_t)(uintptr_t)function * 0x9e3779b97f4a7c15ULL;
-    return &small_kernels[hash >> 52];
-}
-
-static_assert(CACHE_SLOTS == 1 << 12, "cache_slot uses the 12 high bits of the hash");
-
-void local_memory_forget_all(void) {
-    for (int i = 0; i < CACHE_SLOTS; i++) __atomic_store_n(&small_kernels[i], 0, __ATOMIC_RELAXED);
-}
+void local_memory_forget_all(void) { handle_set_empty(&small_kernels); }
 
 static int device_attribute(CUdevice_attribute which, CUdevice device) {
     int value = 0;
@@ -74,12 +63,12 @@ static uint64_t query_growth(CUfunction function) {
     reconcile_soon(); /* the first launch of a kernel may load its code and create the device heap */
     uint64_t growth = context_growth(need, device);
     if (growth != 0) return growth;
-    if (need <= INITIAL_STACK_BYTES) __atomic_store_n(cache_slot(function), (uintptr_t)function, __ATOMIC_RELAXED);
+    if (need <= INITIAL_STACK_BYTES) handle_set_add(&small_kernels, (uintptr_t)function);
     return 0;
 }
 
 uint64_t local_memory_growth(CUfunction function) {
-    bool is_small = __atomic_load_n(cache_slot(function), __ATOMIC_RELAXED) == (uintptr_t)function;
+    bool is_small = handle_set_has(&small_kernels, (uintptr_t)function);
     return is_small || !container_is_limited() ? 0 : query_growth(function);
 }
 

@@ -18,8 +18,9 @@
 void gate_admission_note_arrival(struct gate *gate) {
     struct gate_host *host = &gate->host;
     backlog_note_arrival(&host->backlog, clock_now());
-    arbiter_link_note_suitable_turn(&gate->request.link,
-                                    suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)));
+    arbiter_link_note_steps(&gate->request.link,
+                            suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)),
+                            host_periods_awaited_ns(&host->periods));
 }
 
 /* Most launches of a joint turn pass without being seen here (joint_pass.h). */
@@ -149,6 +150,12 @@ static enum verdict admit_to_queue(struct gate *gate, bool is_known, const struc
                                                                                       : VERDICT_UNMEASURED;
 }
 
+/* The first launch of a turn is the one that is timed if it has no estimate. */
+static bool is_like_first(const struct gate *gate, uint64_t key) {
+    const struct turn_sample *sample = &gate->turn_sample;
+    return gate->turn.launches && sample->is_chosen && !sample->is_early && sample->key == key;
+}
+
 enum verdict gate_admission_try(struct gate *gate, struct queued_launch *launch, struct launch_slot *slot) {
     enum gate_admission admission = gate_admission(gate->phase);
     if (admission == GATE_ADMITS_NONE) return VERDICT_FULL;
@@ -156,6 +163,7 @@ enum verdict gate_admission_try(struct gate *gate, struct queued_launch *launch,
     launch->estimate = 0;
     bool is_known = estimates_of(&gate->estimates, launch->key, &launch->estimate);
     if (admission == GATE_ADMITS_OPENING) return is_known ? VERDICT_FULL : VERDICT_UNMEASURED;
+    gate->turn.early.is_like_first = !is_known && is_like_first(gate, launch->key);
     launch->is_doubtful = estimates_is_doubtful(&gate->estimates, launch->key);
     enum verdict verdict = admission == GATE_ADMITS_TO_QUEUE ? admit_to_queue(gate, is_known, launch, now, slot)
                                                              : admit_to_turn(gate, is_known, launch, now, slot);

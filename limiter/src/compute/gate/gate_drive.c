@@ -28,6 +28,9 @@
 #define LAUNCHES_POLL    (1 * NS_PER_MS)
 #define FLUSH_TIMEOUT    (1000 * NS_PER_MS)
 
+/* A shorter time without work is not worth the question to the driver, which takes some us. */
+#define PAUSE_MIN (NS_PER_MS / 10)
+
 enum { THREAD_STACK = 256 * 1024 };
 
 /* Takes LOCK_GATE of the gate and holds it to the end of the enclosing block, by whichever way that is left. */
@@ -143,14 +146,25 @@ static void note_drained(struct gate *gate) {
     turn_note_drained(&gate->turn, clock_now());
 }
 
+static void look_at_streams(struct gate *gate) {
+    if (advance(gate, GATE_WORK_ASKED, (struct gate_view){0}).action != GATE_LOOK_AT_STREAMS) return;
+    if (gate->in_driver == 0 && has_idle_streams(gate)) note_drained(gate);
+    advance(gate, GATE_TURN_GOES_ON, (struct gate_view){.is_queue_turn = gate->is_queue_turn});
+}
+
 /* A turn that another thread opens or closes may have work. */
 static bool is_at_work(struct gate *gate) {
     HOLD_GATE(gate);
-    if (advance(gate, GATE_WORK_ASKED, (struct gate_view){0}).action == GATE_LOOK_AT_STREAMS) {
-        if (gate->in_driver == 0 && has_idle_streams(gate)) note_drained(gate);
-        advance(gate, GATE_TURN_GOES_ON, (struct gate_view){.is_queue_turn = gate->is_queue_turn});
-    }
+    look_at_streams(gate);
     return gate_is_work_on(gate->index);
+}
+
+/* The program makes the card work again, by a copy, or waits for it. Whether it was idle since its work was expected to
+ * drain, or a kernel has taken longer than expected, is not known later. */
+static void look_for_pause(struct gate *gate, uint64_t now) {
+    const struct turn *turn = &gate->turn;
+    bool is_charged_as_measured = !turn->limits.is_joint && !early_launches_are_any(&turn->early);
+    if (is_charged_as_measured && now > turn->drains_at + PAUSE_MIN) look_at_streams(gate);
 }
 
 /* The driver is asked, because no other thread may be waiting for that work. */
@@ -423,8 +437,14 @@ void gate_drive_read_sample(struct gate *gate) {
         queue_sample_note_unfinished(&gate->queue.sample);
 }
 
+void gate_drive_note_copy(struct gate *gate) {
+    HOLD_GATE(gate);
+    look_for_pause(gate, clock_now());
+}
+
 bool gate_drive_begin_wait(struct gate *gate, uint64_t since) {
     HOLD_GATE(gate);
+    look_for_pause(gate, since);
     bool ends_period = gate_queue_note_host_waits(gate, since);
     struct gate_view view = {.is_idle = gate_queue_is_idle(gate)};
     struct gate_step step = advance(gate, GATE_HOST_WAITS, view);

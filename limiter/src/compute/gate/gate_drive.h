@@ -16,6 +16,9 @@ void gate_drive_note_left_driver(struct gate *gate, bool is_sampled);
 /* Learns from the sample that slot->reads_sample announced, if the card has passed it. */
 void gate_drive_read_sample(struct gate *gate);
 
+/* The calling thread is about to make the card copy: time in which the card was idle before that is noted. */
+void gate_drive_note_copy(struct gate *gate);
+
 /* The calling thread is about to wait for the card, at `since` (CLOCK_MONOTONIC in ns); whether that ends a period, for
  * gate_drive_end_wait. The turn of what is queued is asked for, and a host-bound program's turn is given back. */
 bool gate_drive_begin_wait(struct gate *gate, uint64_t since);

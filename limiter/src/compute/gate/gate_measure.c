@@ -126,7 +126,8 @@ static void learn_finished_sample(struct gate *gate) {
 static bool takes_loan(struct gate *gate, uint64_t need, bool is_urgent) {
     learn_finished_sample(gate);
     uint64_t left = early_launches_take_back(&gate->turn.early);
-    if (left) early_start_return_loan(&gate->request, left, 0);
+    uint64_t more = early_launches_lend_used(&gate->turn.early, clock_now());
+    if (left || more) early_start_return_loan(&gate->request, left, more);
     uint64_t loan = early_start_borrow(&gate->request, need, is_urgent);
     if (loan) turn_lend(&gate->turn, loan, clock_now());
     return loan != 0;

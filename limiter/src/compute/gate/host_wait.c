@@ -13,6 +13,11 @@ struct host_wait host_wait_begin(void) {
     return wait;
 }
 
+void host_wait_note_copy(void) {
+    struct gate *gate = gate_is_used() ? gate_of_current_context() : NULL;
+    if (gate) gate_drive_note_copy(gate);
+}
+
 void host_wait_end(const struct host_wait *wait) {
     if (wait->gate) gate_drive_end_wait(wait->gate, wait->since, wait->ends_period);
 }

@@ -18,6 +18,10 @@ struct host_wait {
  * turn is given back. Takes LOCK_GATE. Called before any driver function that may block. */
 struct host_wait host_wait_begin(void);
 
+/* The calling thread is about to call a driver function that makes the card copy, and does not wait for it. Takes
+ * LOCK_GATE. */
+void host_wait_note_copy(void);
+
 /* The wait is over: the card was busy until now. Takes LOCK_GATE. */
 void host_wait_end(const struct host_wait *wait);
 

@@ -6,6 +6,7 @@
 #include "compute/turn/estimates.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+#include "driver/kernel_loading.h"
 #include "loader/libc.h"
 
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -18,13 +19,14 @@ uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, 
 
 static bool is_capturing(CUstream stream) { return capture_was_seen() && turn_events_is_capturing(stream); }
 
-struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
+struct launch_pass launch_gate_enter(uint64_t key, CUstream stream, CUfunction kernel) {
     struct launch_pass pass = {0};
     CUcontext context = NULL;
     struct gate *gate = gate_of_current_context();
     if (!gate || !turn_need_is_at_gate(gate) || is_capturing(stream)) return pass;
     if (joint_pass_try(&gate->joint_pass, &gate->request.link, key)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
+    if (kernel) kernel_loading_ensure(kernel);
     LIBC(pthread_setcancelstate)(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
     struct queued_launch launch = {.key = key, .context = context, .stream = stream};
     gate_note_used();

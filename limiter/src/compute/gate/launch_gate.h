@@ -31,10 +31,10 @@ uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned 
 uint64_t launch_gate_graph_key(CUgraphExec graph);
 
 /* Admits a launch into `stream` of the current context, as LEGACY or PER_THREAD (turn_events.h) name the stream. Called
- * right before the driver's launch function. Blocks until the launch fits into a turn; never fails. Takes LOCK_GATE and
- * the locks of turn_request.h, and holds none on return. An admitted launch is counted, so the thread cannot be
- * cancelled (pthread_cancel) until launch_gate_leave. */
-struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
+ * right before the driver's launch function. `kernel` (NULL for a graph) is loaded first. Blocks until the launch fits
+ * into a turn; never fails. Takes LOCK_GATE and the locks of turn_request.h, and holds none on return. An admitted
+ * launch is counted, so the thread cannot be cancelled (pthread_cancel) until launch_gate_leave. */
+struct launch_pass launch_gate_enter(uint64_t key, CUstream stream, CUfunction kernel);
 
 /* Ends what launch_gate_enter began. Called by the same thread right after the driver's launch function, even if that
  * has failed. Takes LOCK_GATE. */

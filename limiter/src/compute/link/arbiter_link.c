@@ -153,19 +153,21 @@ static void send_message(struct arbiter_link *link, struct arbitration_message m
     if (is_connected && !arbiter_handshake_send_message(held->fd, &message)) disconnect(held, RETRY_AFTER_FAILURE);
 }
 
-void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns) {
-    __atomic_store_n(&link->suitable_turn_ns, ns, __ATOMIC_RELAXED);
+void arbiter_link_note_steps(struct arbiter_link *link, uint64_t suitable_turn, uint64_t step) {
+    __atomic_store_n(&link->suitable_turn_ns, suitable_turn, __ATOMIC_RELAXED);
+    __atomic_store_n(&link->step_us, (uint32_t)min_u64(step / NS_PER_US, UINT32_MAX), __ATOMIC_RELAXED);
 }
 
 void arbiter_link_want(struct arbiter_link *link) {
     uint64_t longest = __atomic_load_n(&link->suitable_turn_ns, __ATOMIC_RELAXED);
-    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = longest});
+    uint32_t step_us = __atomic_load_n(&link->step_us, __ATOMIC_RELAXED);
+    send_message(link, (struct arbitration_message){ARBITRATION_WANT, .step_us = step_us, .ns = longest});
 }
 
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns, bool is_awaited) {
     __atomic_store_n(&link->last_returned, turn, __ATOMIC_RELAXED);
     uint32_t kind = is_awaited ? ARBITRATION_DONE_AWAITED : ARBITRATION_DONE;
-    send_message(link, (struct arbitration_message){kind, turn, ns});
+    send_message(link, (struct arbitration_message){.kind = kind, .turn = turn, .ns = ns});
 }
 
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {

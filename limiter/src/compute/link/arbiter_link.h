@@ -19,6 +19,7 @@ struct arbiter_link {
     const struct arbitration_page *page; /* atomic, set once; a new connection maps its page at the same address */
     uint32_t last_returned;              /* atomic; number of the last turn that was given back, 0 = none */
     uint64_t suitable_turn_ns;           /* atomic; sent with WANT (suitable_turn.h) */
+    uint32_t step_us;                    /* atomic; sent with WANT (host_periods_awaited_ns) */
 };
 
 /* Advances the connection: connects if that is due, receives the welcome, notices that the arbiter has closed it; then
@@ -47,8 +48,9 @@ uint32_t arbiter_link_turn(const struct arbiter_link *link);
 /* Whether the arbiter asks that turn back, or has ended it. There is a page. */
 bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn);
 
-/* What the next WANT tells (suitable_turn.h). Takes no lock. */
-void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns);
+/* What the next WANT tells: the longest turns that suit the program (suitable_turn.h), and how long each of its steps
+ * is (host_periods_awaited_ns). Takes no lock. */
+void arbiter_link_note_steps(struct arbiter_link *link, uint64_t suitable_turn, uint64_t step);
 
 /* Sends WANT. A message that cannot be sent at once is dropped. Takes LOCK_ARBITER_LINK. */
 void arbiter_link_want(struct arbiter_link *link);

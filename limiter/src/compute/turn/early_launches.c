@@ -6,13 +6,18 @@
 #define UNKNOWN_NEED (5 * NS_PER_MS)
 #define ASSUMED_MAX  (20 * NS_PER_MS)
 
+/* The need of a launch without an estimate of the kind that is on the card already: a full overdraft. Of a program that
+ * launches one kernel of seconds again and again, all that it keeps in flight would else go at once. */
+#define LIKE_FIRST_NEED (50 * NS_PER_MS)
+
 enum { FORGET_DIVISOR = 4 }; /* each shorter launch lowers what is assumed by this part */
 
 /* How long launches go on one loan: when the work has drained meanwhile, the turn is to end. */
 #define LOAN_AGE (20 * NS_PER_MS)
 
 uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate) {
-    return is_known ? estimate : max_u64(max_u64(UNKNOWN_NEED, early->assumed_ns), early->longest_ns);
+    uint64_t least = early->is_like_first ? LIKE_FIRST_NEED : UNKNOWN_NEED;
+    return is_known ? estimate : max_u64(max_u64(least, early->assumed_ns), early->longest_ns);
 }
 
 uint64_t early_launches_assume(uint64_t before, uint64_t ns) {
@@ -83,6 +88,13 @@ uint64_t early_launches_cost(const struct early_launches *early, uint64_t measur
     if (!early->is_beside || !early->is_before_over) return measured;
     uint64_t unknown = max_u64(early->longest_ns, early->assumed_ns);
     return min_u64(measured, early->before_ns + at(early, unknown ? unknown : UNKNOWN_NEED));
+}
+
+uint64_t early_launches_lend_used(struct early_launches *early, uint64_t now) {
+    uint64_t used = early->longest_ns ? at(early, early->longest_ns) : early->known_ns;
+    uint64_t more = saturating_sub(min_u64(used, saturating_sub(now, early->begun_at)), early->lent);
+    early->lent += more;
+    return more;
 }
 
 /* Estimates are right on average. What none is known of took no longer than the longest that was timed; without one, no

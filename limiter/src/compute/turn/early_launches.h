@@ -19,13 +19,14 @@ struct early_launches {
     uint64_t known_ns;   /* estimates of the other early launches */
     uint64_t longest_ns; /* longest of the early launches that were timed; 0 = none was */
     uint64_t assumed_ns; /* what a launch without an estimate is assumed to take */
+    bool is_like_first;  /* the launch that asks is of the kind of the turn's first one, which was never measured */
     bool is_loan_new;    /* no launch was admitted on the last loan */
     bool is_before_over; /* the launches before it have ended */
     bool is_beside;      /* other containers use the card */
 };
 
 /* What a launch needs: its estimate. Without one: 5 ms, or more if that is assumed, or if another early launch of the
- * turn took more. */
+ * turn took more, or if it may be as long as the first one, which has not ended. */
 uint64_t early_launches_need(const struct early_launches *early, bool is_known, uint64_t estimate);
 
 /* Takes back what is left of the loan; returns it. */
@@ -67,6 +68,10 @@ void early_launches_note_before(struct early_launches *early, uint64_t took);
 /* What the turn took of the card, if `measured` has passed from its first launch to the end of its last one. Beside
  * other containers, the early launches count their estimates. */
 uint64_t early_launches_cost(const struct early_launches *early, uint64_t measured);
+
+/* How much more than the loans the early launches have used until `now`, as far as they were timed; it counts as lent
+ * from then on. A turn whose work never drains would else get a launch of any length on each full overdraft. */
+uint64_t early_launches_lend_used(struct early_launches *early, uint64_t now);
 
 /* How much of the loans was used, when the work has drained at `now` and took `measured` from the turn's first launch
  * on; 0 = not measured. */

@@ -5,6 +5,9 @@
 /* PERIOD_LAUNCHES: a shorter period says nothing about the host. WEIGHT: of past periods in the average. */
 enum { PERIOD_LAUNCHES = 8, WEIGHT = 4, SCORE_HOST_BOUND = 4, SCORE_MAX = 8 };
 
+/* ALIKE_DIVISOR: steps are alike if they differ from the average by no more than this part of it. */
+enum { SCORE_ALIKE = 4, ALIKE_DIVISOR = 8 };
+
 /* How long the host is to wait at the end of a period: two handovers. With less, the card would be idle in the turn,
  * because it has caught up with the host; with more, the program would be slower for nothing. */
 #define WAIT_WANTED (400 * NS_PER_US)
@@ -40,10 +43,28 @@ static void learn_score(struct host_periods *periods, uint64_t host_ns) {
         periods->host_bound_score++;
 }
 
+static bool is_about(uint64_t ns, uint64_t other) {
+    uint64_t difference = ns > other ? ns - other : other - ns;
+    return difference <= other / ALIKE_DIVISOR;
+}
+
+/* A host that launches for longer than half of the step may be interrupted within it. */
+static void learn_awaited(struct host_periods *periods, uint64_t host_ns) {
+    bool is_at_once = periods->launches < PERIOD_LAUNCHES && host_ns <= periods->expected / 2;
+    if (is_at_once && is_about(periods->expected, periods->awaited_ns)) {
+        periods->awaited_ns = average(periods->awaited_ns, periods->expected);
+        if (periods->alike_score < SCORE_MAX) periods->alike_score++;
+        return;
+    }
+    periods->alike_score -= (unsigned)min_u64(periods->alike_score, SCORE_ALIKE);
+    if (periods->alike_score == 0) periods->awaited_ns = is_at_once ? periods->expected : 0;
+}
+
 bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now) {
     uint64_t host_ns = now > periods->begun_at ? now - periods->begun_at : 0;
     bool is_informative = periods->launches >= PERIOD_LAUNCHES && host_ns < PERIOD_MAX;
     if (periods->launches && host_ns < PERIOD_MAX) learn_score(periods, host_ns);
+    if (periods->launches) learn_awaited(periods, host_ns);
     if (is_informative) periods->host_ns = average(periods->host_ns, host_ns);
     if (is_informative) periods->step_ns = average(periods->step_ns, periods->expected);
     if (is_informative && periods->lead_ns == 0) periods->lead_ns = periods->expected;
@@ -64,6 +85,11 @@ void host_periods_note_waited(struct host_periods *periods, uint64_t ns) {
 /* A program that has launched twice as much since its last wait has stopped to wait in each step. */
 uint64_t host_periods_step_ns(const struct host_periods *periods) {
     return periods->expected <= 2 * periods->step_ns ? periods->step_ns : 0;
+}
+
+uint64_t host_periods_awaited_ns(const struct host_periods *periods) {
+    bool still_waits = periods->expected <= 2 * periods->awaited_ns;
+    return still_waits && periods->alike_score >= SCORE_ALIKE ? periods->awaited_ns : 0;
 }
 
 bool host_periods_is_host_bound(const struct host_periods *periods) {

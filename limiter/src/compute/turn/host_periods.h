@@ -17,6 +17,8 @@ struct host_periods {
     uint64_t expected;         /* GPU time launched in the open period */
     unsigned launches;         /* in the open period */
     unsigned host_bound_score; /* 0 to 8; the program is host-bound from 4 on */
+    unsigned alike_score;      /* 0 to 8; `awaited_ns` is known from 4 on */
+    uint64_t awaited_ns;       /* average GPU time of a period of few launches that were made at once */
 };
 
 /* A launch of `estimate` GPU time is admitted at `now`. */
@@ -33,6 +35,10 @@ void host_periods_note_waited(struct host_periods *periods, uint64_t ns);
 
 /* The GPU time that the program launches between two waits of its host; 0 = unknown, or it no longer waits. */
 uint64_t host_periods_step_ns(const struct host_periods *periods);
+
+/* The GPU time of the program's steps, if they are all about as long: its host makes a few launches at once and then
+ * waits for the card. 0 = they are not. */
+uint64_t host_periods_awaited_ns(const struct host_periods *periods);
 
 /* Whether the host takes at least a quarter longer to launch its work than the card to do it, by the estimates. Then
  * the card is idle in the program's turns, and launches are worth being queued. */

@@ -230,7 +230,7 @@ static CUresult launch_per_thread(CUgraphExec executable, CUstream stream) {
 static inline CUresult launch_in_turn(run_function launch, CUgraphExec executable, CUstream stream,
                                       CUstream gate_stream) {
     if (!turn_need_is_any()) return launch(executable, stream);
-    struct launch_pass pass = launch_gate_enter(launch_gate_graph_key(executable), gate_stream);
+    struct launch_pass pass = launch_gate_enter(launch_gate_graph_key(executable), gate_stream, NULL);
     CUresult result = launch(executable, stream);
     launch_gate_leave(&pass);
     return result;

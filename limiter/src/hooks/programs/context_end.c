@@ -9,6 +9,7 @@
 #include "compute/gate/gate_teardown.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
+#include "driver/kernel_loading.h"
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/memory/ipc.h"
 
@@ -55,6 +56,7 @@ struct context_end context_end_begin(int device, CUcontext context) {
     gate_teardown_contexts(device, context, &end.pages);
     end.call_slot = charge_begin_call();
     local_memory_forget_all();
+    kernel_loading_forget_all();
     return end;
 }
 

@@ -62,10 +62,12 @@ EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size) {
 }
 
 EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    host_wait_note_copy();
     return count_in(STREAM_OR_LEGACY(stream), REAL(cuMemcpyAsync)(to, from, size, stream), to, from, size);
 }
 
 EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    host_wait_note_copy();
     return count_in(STREAM_OR_PER_THREAD(stream), REAL(cuMemcpyAsync_ptsz)(to, from, size, stream), to, from, size);
 }
 
@@ -80,11 +82,13 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t si
 }
 
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
+    host_wait_note_copy();
     return count_in(STREAM_OR_LEGACY(stream), REAL(cuMemcpyHtoDAsync_v2)(to, from, size, stream), to, (CUdeviceptr)from,
                     size);
 }
 
 EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
+    host_wait_note_copy();
     return count_in(STREAM_OR_PER_THREAD(stream), REAL(cuMemcpyHtoDAsync_v2_ptsz)(to, from, size, stream), to,
                     (CUdeviceptr)from, size);
 }

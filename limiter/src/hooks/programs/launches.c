@@ -23,7 +23,7 @@ static inline bool is_free(bool needs_turn, CUfunction function) {
 /* `key` names the kind of launch for the gate's estimates, `stream` is the stream as LEGACY or PER_THREAD name it. */
 static inline struct launch begin(const char *function_name, bool needs_turn, uint64_t key, CUstream stream,
                                   CUfunction function) {
-    struct launch_pass pass = needs_turn ? launch_gate_enter(key, stream) : (struct launch_pass){0};
+    struct launch_pass pass = needs_turn ? launch_gate_enter(key, stream, function) : (struct launch_pass){0};
     return (struct launch){pass, local_memory_begin_launch(function_name, local_memory_growth(function))};
 }
 

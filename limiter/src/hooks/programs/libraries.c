@@ -5,6 +5,7 @@
 #include "charge/measure/local_memory.h"
 #include "charge/measure/measured_call.h"
 #include "driver/function_table.h"
+#include "driver/kernel_loading.h"
 #include "process/fork.h"
 #include "process/lock.h"
 
@@ -53,6 +54,7 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUji
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     take_unused((uint64_t)library);
     local_memory_forget_all();
+    kernel_loading_forget_all();
     struct measured_end end = measured_call_begin_end();
     CUresult result = REAL(cuLibraryUnload)(library);
     measured_call_finish_end(&end, result == CUDA_SUCCESS);

@@ -3,6 +3,7 @@
 #include "charge/measure/local_memory.h"
 #include "charge/measure/measured_call.h"
 #include "driver/function_table.h"
+#include "driver/kernel_loading.h"
 
 static CUresult finish_load(struct measured_call *call, CUresult result, const CUmodule *module) {
     if (measured_call_fits(call, result)) return result;
@@ -42,6 +43,7 @@ static CUresult reconcile_after(CUresult result) {
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
     local_memory_forget_all();
+    kernel_loading_forget_all();
     struct measured_end end = measured_call_begin_end();
     CUresult result = REAL(cuModuleUnload)(module);
     measured_call_finish_end(&end, result == CUDA_SUCCESS);

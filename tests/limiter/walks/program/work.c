@@ -3,7 +3,7 @@
 
 #include "walk.h"
 
-static const char *const NAMES[KERNELS] = {"busy_5", "busy_40", "lazy_20", "busy_300"};
+static const char *const NAMES[KERNELS] = {"busy_5", "busy_40", "cold_20", "busy_300"};
 
 struct track *any_track(struct walker *walker) { return &walker->home->tracks[next(walker, STREAMS)]; }
 
