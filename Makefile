@@ -142,8 +142,13 @@ lock-images: $(VENV)/.dev ## Pin the newest Debian packages of the images
 clean: ## Remove what was built here
 	rm -rf $(VENV) build dist limiter/*.so
 
+# Of an older Python pip would say only that it finds no version of some package, and the environment would stay.
+OLDEST_PYTHON := import sys; \
+	sys.version_info < (3, 11) and sys.exit("Python " + sys.version.split()[0] + " is too old: name 3.11 or newer, as in make run PYTHON=python3.12")
+
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c '$(OLDEST_PYTHON)'
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.run: requirements/run.lock | $(BIN)/python
 	@echo "installing packages into $(VENV), once; the list below shows how far it is"

@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, SupportsIndex
 
 from limiter import local_arbiter, local_keeper, local_state
 from limiter.host import Host
@@ -41,6 +41,8 @@ def parse(
         raise ValueError("nothing to limit; give memory, cores or policy")
     _refuse_numbers(memory)
     _refuse_out_of_range(cores, priority)
+    _refuse_unknown("policy", policy or ComputePolicy.FIXED, tuple(ComputePolicy))
+    _refuse_unknown("memory_policy", memory_policy, tuple(MemoryPolicy))
     chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)
     if chosen is ComputePolicy.FIXED and not cores:
         raise ValueError("the compute policy fixed limits the time to a share; give the cores too, in percent")
@@ -135,11 +137,21 @@ def _refuse_numbers(memory: object) -> None:
         raise ValueError(f"memory: must be text, such as {str(memory) + 'Mi'!r}, and not the number {memory!r}")
 
 
-def _refuse_out_of_range(cores: int | None, priority: int) -> None:
-    if cores is not None and not 1 <= cores <= quantity.FULL_CORES:
-        raise ValueError(f"cores: must be 1 to {quantity.FULL_CORES}, percent of a card's time, and not {cores}")
-    if not 0 <= priority <= MAX_PRIORITY:
-        raise ValueError(f"priority: must be 0 to {MAX_PRIORITY}, and not {priority}")
+def _refuse_out_of_range(cores: object, priority: object) -> None:
+    if cores is not None and not _is_whole(cores, 1, quantity.FULL_CORES):
+        why = f"must be a whole number from 1 to {quantity.FULL_CORES}, percent of a card's time"
+        raise ValueError(f"cores: {why}, and not {cores!r}")
+    if not _is_whole(priority, 0, MAX_PRIORITY):
+        raise ValueError(f"priority: must be a whole number from 0 to {MAX_PRIORITY}, and not {priority!r}")
+
+
+def _is_whole(number: object, least: int, most: int) -> bool:
+    return isinstance(number, SupportsIndex) and not isinstance(number, bool) and least <= number.__index__() <= most
+
+
+def _refuse_unknown(argument: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{argument}: must be one of {', '.join(known)}, and not {value!r}")
 
 
 def _asked(env: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from vgpu.domain import names, suggestion
 from vgpu.domain.asks import manifest, other_names, request
 from vgpu.domain.asks.gang import FIELDS
 from vgpu.domain.asks.policy import GangCards
-from vgpu.domain.asks.request import ContainerRequest
+from vgpu.domain.asks.request import ContainerKind, ContainerRequest
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 from vgpu.domain.quantity import GIB_IN_MIB, SMALLEST_PLAIN_MIB
@@ -35,8 +35,9 @@ def _is_tiny(container: ContainerRequest) -> bool:
 def _tiny(container: ContainerRequest) -> Problem:
     """Return the warning: 4 is a common mistake for 4096, because gpushare counts in GiB and vgpushare in MiB."""
     total = container.memory_mib * container.gpus
+    of = "containers" if container.kind is ContainerKind.APP else "initContainers"
     return Problem(
-        f"containers[{container.name}].resources.limits[{names.GPU_MEM}]",
+        f"spec.{of}[{container.name}].resources.limits[{names.GPU_MEM}]",
         str(total),
         f"is in MiB, and too little for a CUDA program; for {total} GiB write {total * GIB_IN_MIB}",
     )

@@ -49,7 +49,7 @@ def _vgpu() -> str:
     return "vgpu" if shutil.which("vgpu") else f"{os.path.relpath(sys.executable)} -m vgpu.cli"
 
 
-def _in_a_pipe(at: Addresses) -> list[str]:
+def _in_a_pipe(at: Addresses, folder: Path) -> list[str]:
     return [
         f"extender    {at.extender}    try: curl {at.extender}/healthz",
         f"dashboard   {at.admin}/    in a browser; the admin REST is there too",
@@ -57,11 +57,12 @@ def _in_a_pipe(at: Addresses) -> list[str]:
         f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
         f"try: {_vgpu()} get gpus --server {at.admin}",
         f"try: {_vgpu()} explain too-large --server {at.admin}",
-        "Ctrl-C stops everything",
+        f"logs        {folder}/extender.log, {folder}/webhook.log",
+        "Ctrl-C stops everything, and removes the logs",
     ]
 
 
-def _on_terminal(at: Addresses) -> list[str]:
+def _on_terminal(at: Addresses, folder: Path) -> list[str]:
     """Return lines that eighty columns hold."""
     return [
         f"dashboard {at.admin}/   extender {at.extender}",
@@ -69,6 +70,7 @@ def _on_terminal(at: Addresses) -> list[str]:
         f"try: kubectl --server={at.kubernetes} get pods   Ctrl-C stops everything",
         f"try: {_vgpu()} get gpus --server {at.admin}",
         f"try: {_vgpu()} explain too-large --server {at.admin}",
+        f"logs {folder}/*.log",
     ]
 
 
@@ -89,13 +91,15 @@ async def _run(settings: SimulatorSettings) -> None:
         else:  # the first line of stdout is the extender's address
             print(progress, file=sys.stderr, flush=True)  # noqa: T201 - a console would wrap it
 
-    def announce(at: Addresses) -> None:
-        waiting.stop()
-        display.start(_on_terminal(at) if on_terminal else _in_a_pipe(at), at.admin)
-
     say(WAITING)
-    with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
-        context = RunContext(settings, os.environ, Path(folder), display, say, announce, stop)
+    with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as name:
+        folder = Path(name)
+
+        def announce(at: Addresses) -> None:
+            waiting.stop()
+            display.start(_on_terminal(at, folder) if on_terminal else _in_a_pipe(at, folder), at.admin)
+
+        context = RunContext(settings, os.environ, folder, display, say, announce, stop)
         try:
             await session.run(context, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
         finally:

@@ -278,16 +278,24 @@ def test_without_cores_no_share_is_guaranteed(
         ("", None, None, 0, "the memory is empty; give an amount, such as 8Gi, or leave it out"),
         (" ", 30, "fixed", 0, "the memory is empty"),
         ("x", 1, "fixed", 0, "not an amount of memory: 'x'; write 8Gi, 512Mi"),
-        ("4Gi", 130, "burst", 0, "cores: must be 1 to 100, percent of a card's time, and not 130"),
-        ("4Gi", 0, None, 0, "cores: must be 1 to 100"),
-        ("4Gi", 1, "greedy", 0, "'greedy' is not a valid ComputePolicy"),
+        ("4Gi", 130, "burst", 0, "cores: must be a whole number from 1 to 100, percent of a card's time, and not 130"),
+        ("4Gi", 0, None, 0, "cores: must be a whole number from 1 to 100"),
+        ("4Gi", 30.5, None, 0, "cores: must be a whole number from 1 to 100, percent of a card's time, and not 30.5"),
+        ("4Gi", True, None, 0, "percent of a card's time, and not True"),
+        ("4Gi", "30", None, 0, "percent of a card's time, and not '30'"),
+        ("4Gi", 1, "greedy", 0, "policy: must be one of fixed, burst, best-effort, and not 'greedy'"),
+        ("4Gi", 1, "space", 0, "policy: must be one of fixed, burst, best-effort, and not 'space'"),
         ("4Gi", None, "fixed", 0, "fixed limits the time to a share; give the cores too"),
-        ("4Gi", None, None, 101, "priority: must be 0 to 100, and not 101"),
+        ("4Gi", None, None, 101, "priority: must be a whole number from 0 to 100, and not 101"),
+        ("4Gi", None, None, 1.5, "priority: must be a whole number from 0 to 100, and not 1.5"),
         (8192, None, None, 0, "memory: must be text, such as '8192Mi', and not the number 8192"),
     ],
 )
-def test_limits_that_are_refused(
-    memory: Any, cores: int | None, policy: str | None, priority: int, problem: str
-) -> None:
+def test_limits_that_are_refused(memory: Any, cores: Any, policy: str | None, priority: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         launch.parse(memory, cores, policy, priority=priority)
+
+
+def test_an_unknown_memory_policy_is_refused() -> None:
+    with pytest.raises(ValueError, match="memory_policy: must be one of refuse, spill, and not 'swap'"):
+        launch.parse("4Gi", None, None, "swap")

@@ -50,6 +50,17 @@ def test_what_has_no_effect_is_warned_of(made: dict[str, Any], expected: str) ->
     assert warning.startswith(expected)
 
 
+def test_an_amount_that_was_meant_in_gib_is_named_by_its_field() -> None:
+    made = pod(resources={names.GPU_MEM: "4"})
+    made["spec"]["initContainers"] = [strategies.container("init", gpu_mem=2)]
+    field = f"resources.limits[{names.GPU_MEM}]"
+    why = "is in MiB, and too little for a CUDA program; for"
+    assert said(made) == [
+        f'spec.initContainers[init].{field}: "2" {why} 2 GiB write 2048',
+        f'spec.containers[main].{field}: "4" {why} 4 GiB write 4096',
+    ]
+
+
 def test_nothing_is_said_of_pods_that_mean_what_they_say() -> None:
     both = {names.IDLE_ACTION: "evict", names.IDLE_AFTER: "30m", "example.org/gpu": "x"}
     assert said(pod({"annotations": both, "labels": {names.SYNTHETIC: "true", "app": "vgpu"}})) == []

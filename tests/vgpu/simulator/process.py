@@ -32,6 +32,7 @@ class Run:
         self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
         self.advice = process.stdout.readline().strip()
         self.advice_for_one_pod = process.stdout.readline().strip()
+        self.logs = [Path(path) for path in re.findall(r"/\S+\.log", process.stdout.readline())]
         self.last_line = process.stdout.readline()
         self.http = httpx.Client(base_url=kubernetes, verify=False)
         self._created: list[str] = []

@@ -60,6 +60,17 @@ def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert not any(map(is_alive, parts.values()))
 
 
+def test_the_logs_of_the_parts_are_where_it_says(run: Run) -> None:
+    """`vgpu doctor` refers to the log of the extender, which nobody found."""
+    run.http.patch(
+        "/apis/vgpu.io/v1alpha1/gpunodes/node-1", content=b'{"spec": {"cards": "x"}}',
+        headers={"Content-Type": "application/merge-patch+json"},
+    ).raise_for_status()  # fmt: skip
+    run.admin_has("summary", lambda answer: "UnreadableObjects" in str(answer["findings"]))
+    assert [log.name for log in run.logs] == ["extender.log", "webhook.log"]
+    assert "node-1" in run.logs[0].read_text()
+
+
 def test_deleted_nodes_and_hostile_objects_do_not_end_the_run(run: Run) -> None:
     """The case of issue 42: `kubectl delete node node-1` ended the simulator, and a deep pod was answered by 500."""
     run.until("notebook-a", "Running")

@@ -68,7 +68,10 @@ def test_any_lines_are_read(lines: list[str]) -> None:
         assert finding.seen.isprintable()
 
 
-@pytest.mark.parametrize("lines", [[], ["step 1 loss 0.5"], ["\x00\xff"]])
+@pytest.mark.parametrize(
+    "lines",
+    [[], ["step 1 loss 0.5"], ["\x00\xff"], ["initialized the NCCL backend", "RuntimeError: NCCL error in: a.cpp"]],
+)
 def test_what_is_no_log_of_nccl(lines: list[str]) -> None:
     with pytest.raises(MalformedError, match="no line is NCCL's"):
         nccl_log.check(lines)

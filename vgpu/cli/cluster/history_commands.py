@@ -36,7 +36,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         ] = "namespace",
         since: Since = "7d",
         until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
-        namespace: options.NamespaceOption = None,
+        namespace: options.NamespaceFilter = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,
@@ -68,7 +68,7 @@ def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
             bool, typer.Option("--worst", help="those first that leave the most guaranteed GPU time unused")
         ] = False,
         since: Since = "7d",
-        namespace: options.NamespaceOption = None,
+        namespace: options.NamespaceFilter = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,

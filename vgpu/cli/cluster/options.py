@@ -77,6 +77,10 @@ DocumentOutput = Annotated[DocumentFormat, typer.Option("--output", "-o", help="
 NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace (default: the context's)")
 ]
+NamespaceFilter = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="only this namespace (default: all that you may see)"),
+]
 AllNamespaces = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="every namespace in which you may get pods")
 ]

@@ -1,5 +1,6 @@
 """`vgpu simulate`: the pods of manifests, placed by the server or in a cluster whose objects are in a file."""
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,8 @@ from vgpu.placement.simulation.simulate import MAX_IN_REQUEST
 
 PEOPLE: Final = (Format.TABLE, Format.WIDE)
 MAX_SKIPPED: Final = 5  # objects that are named
+# The server names a field of the request, which a user never sees: `pods[0].pod.spec.containers[main]...`.
+_ENTRY: Final = re.compile(r"pods\[(\d{1,4})\]\.(?:pod\.)?", re.ASCII)
 
 
 def on_server(session: RestSession, files: list[Path] | None, namespace: str | None) -> JsonObject:
@@ -24,8 +27,26 @@ def on_server(session: RestSession, files: list[Path] | None, namespace: str | N
     if not files:
         raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)
     entries = _entries(files, namespace or session.namespace, MAX_IN_REQUEST)
-    found: JsonObject = session.rest.post("/simulate", {"pods": entries})
-    return found
+    try:
+        found: JsonObject = session.rest.post("/simulate", {"pods": entries})
+    except CommandFailed as error:
+        raise CommandFailed(_of_pod(str(error), entries), error.code) from error
+    return {**found, "pods": [_without_numbers(row) for row in found["pods"]]}
+
+
+def _of_pod(refusal: str, entries: list[JsonObject]) -> str:
+    """Return a refusal of the request with the pod's name in place of its number in the request."""
+    match = _ENTRY.match(refusal)
+    if match is None or int(match[1]) >= len(entries):
+        return refusal
+    name = entries[int(match[1])]["pod"]["metadata"].get("name")
+    return f"pod {name}: {refusal[match.end() :]}"
+
+
+def _without_numbers(row: JsonObject) -> JsonObject:
+    """Return a pod's row whose problems do not have the pod's number in the request: the pod's name is in the row."""
+    problems = row.get("problems")
+    return {**row, "problems": [_ENTRY.sub("", said, count=1) for said in problems]} if problems else row
 
 
 def in_file(path: Path, files: list[Path] | None, namespace: str | None, defaults: DefaultPolicies) -> JsonObject:

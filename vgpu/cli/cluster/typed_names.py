@@ -12,7 +12,6 @@ from vgpu.domain.problem import clipped
 
 _SHORT: Final[Mapping[str, ResourceKind]] = {"po": ResourceKind.PODS, "no": ResourceKind.NODES}
 _KINDS: Final[Mapping[str, ResourceKind]] = {**{str(kind): kind for kind in ResourceKind}, **_SHORT}
-_LISTS: Final = ("gpus", "nodes", "pods", "pending", "groups")
 _UUIDS: Final = ("GPU-", "MIG-")  # beginnings
 _POD: Final = "pods"
 
@@ -24,18 +23,22 @@ class KindAndName(NamedTuple):
     name: str = ""
 
 
-def kind_and_name(text: str) -> KindAndName:
-    """Read `pods`, `po` or `pod/train`. Raises typer.BadParameter."""
+def kind_and_name(text: str, shown: Sequence[str]) -> KindAndName:
+    """Read `pods`, `po` or `pod/train`. Raises typer.BadParameter, which names the kinds that are shown in the help."""
     word, slash, name = text.partition("/")
     kind = _KINDS.get(word)
     if kind is None or (slash and not name):
-        raise typer.BadParameter(f"{clipped(text)!r} is not one of {', '.join(_LISTS)}, nor one of them with /NAME")
+        raise typer.BadParameter(f"{clipped(text)!r} is not one of {', '.join(shown)}, nor one of them with /NAME")
     return KindAndName(kind, text if slash else "")
 
 
 def argument(metavar: str, about: str) -> Any:
     """Return the declaration of a command's argument that is a kind, or a kind with a name."""
-    return typer.Argument(metavar=metavar, help=about, parser=kind_and_name, autocompletion=completed_kinds)
+
+    def kind(text: str) -> KindAndName:  # the help shows the function's name as the argument's type
+        return kind_and_name(text, metavar.split("|"))
+
+    return typer.Argument(metavar=metavar, help=about, parser=kind, autocompletion=completed_kinds)
 
 
 def completed_kinds(begun: str) -> list[str]:

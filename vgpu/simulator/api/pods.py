@@ -7,6 +7,7 @@ from typing import Any, Final
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
+from vgpu.domain.quantity import MAX_DIGITS
 from vgpu.simulator.api.resources import PODS, Target
 
 DEFAULT_GRACE_S: Final = 30
@@ -17,7 +18,7 @@ _DEFAULTS: Final = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": DEFAULT_GRACE_S,
 }
-_INTEGER: Final = re.compile(r"\d+")
+_INTEGER: Final = re.compile(rf"\d{{1,{MAX_DIGITS}}}", re.ASCII)
 _SUFFIXES: Final = ("", "k", "M", "G", "T", "P")
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 

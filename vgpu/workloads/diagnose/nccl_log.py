@@ -26,7 +26,8 @@ MAX_LINES: Final = 5_000_000
 _MAX_LINE: Final = 4096  # characters of a line that are read
 _MAX_SHOWN: Final = 20  # lines that a finding names
 _OLDEST: Final = (2, 20)  # of January 2024
-_MARK: Final = "NCCL "  # in each line that NCCL writes
+# In the lines that NCCL writes. Programs write of NCCL too: "initialized NCCL backend" is no log of it.
+_MARK: Final = re.compile(r"NCCL (?:INFO|WARN|CALL|TRACE|version \d)")
 
 _CHANNEL: Final = re.compile(r"Channel \d+(?:/\d+)? ?: \d+\[[0-9a-f]+\] -> \d+\[[0-9a-f]+\] (?:\[\w+\] )?via (\S+)")
 _VERSION: Final = re.compile(r"NCCL version (\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
@@ -51,7 +52,7 @@ def check(lines: Iterable[str]) -> list[ProgramFinding]:
     counted: dict[FindingCode, int] = {}
     shown, is_log = [], False
     for number, line in zip(range(1, MAX_LINES + 1), lines, strict=False):
-        is_log = is_log or _MARK in line
+        is_log = is_log or _MARK.search(line[:_MAX_LINE]) is not None
         for finding in _of_line(number, line[:_MAX_LINE].rstrip()):
             counted[finding.code] = counted.get(finding.code, 0) + 1
             if counted[finding.code] <= _MAX_SHOWN:

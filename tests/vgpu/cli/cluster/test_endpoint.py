@@ -532,6 +532,7 @@ def test_pods_of_several_namespaces_are_listed_by_name(server: Server) -> None:
         ("explain a b", "name one pod to explain"),
         ("get bogus", "'bogus' is not one of gpus, nodes, pods, pending"),
         ("get pod/", "'pod/' is not one of gpus, nodes, pods, pending"),
+        ("describe bogus x", "'bogus' is not one of gpu, node, pod, group, nor one of them with /NAME"),
     ],
 )
 def test_what_names_nothing_or_several_kinds_is_wrong_usage(server: Server, typed: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""`vgpu rightsize` of an owner that is none, or that has no measured pod."""
+"""`vgpu usage` and `vgpu rightsize`: their namespaces, and an owner that is none, or that has no measured pod."""
 
 import pytest
 
@@ -26,3 +26,13 @@ def test_an_owner_of_which_nothing_was_measured_is_not_found(server: Server, opt
 def test_without_an_owner_nothing_measured_is_an_answer(server: Server) -> None:
     server.answers["GET /api/v1/rightsize"] = (200, NOTHING)
     assert run("rightsize", "--server", server.url) == (0, "nothing was measured\n")
+
+
+@pytest.mark.parametrize("command", ["usage", "rightsize"])
+def test_without_a_namespace_all_of_them_are_asked_for_and_the_help_says_so(server: Server, command: str) -> None:
+    """The help named the kubeconfig's namespace as the default, which these commands do not use."""
+    server.answers[f"GET /api/v1/{command}"] = (200, NOTHING)
+    run(command, "--server", server.url)
+    assert "namespace" not in server.requests[0][2]
+    code, output = run(command, "--help")
+    assert (code, "only this namespace (default: all that" in " ".join(output.split())) == (0, True), output

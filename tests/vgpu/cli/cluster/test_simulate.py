@@ -1,4 +1,4 @@
-"""`vgpu simulate --cluster`: pods in a cluster whose objects are in a file."""
+"""`vgpu simulate`: wrong pods by the server, and `--cluster`: pods in a cluster whose objects are in a file."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests import strategies
-from tests.vgpu.cli.cluster.conftest import run
+from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.domain import names, slices
 from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Card
@@ -304,3 +304,20 @@ def test_the_waiting_pods_of_a_file_prefer_cards_and_racks(tmp_path: Path) -> No
     found = json.loads(output[output.index("{") :])["pods"]
     assert found[0]["gpus"][0]["uuid"] == "GPU-n1-0"
     assert {found[1]["node"], found[2]["node"]} == {"n1", "n2"}
+
+
+def test_a_wrong_field_is_named_without_the_number_of_the_pod_in_the_request(server: Server) -> None:
+    """`pods[0].pod.` stood before each field: a path of the request that the command made, not of the manifest."""
+    field = "spec.containers[main].resources.limits[vgpu.io/gpu-mem]: must be a plain whole number of MiB"
+    body = {"detail": f"pods[0].pod.{field}", "errors": []}
+    server.answers["POST /api/v1/simulate"] = (422, body)
+    code, output = run("simulate", "-f", str(POD), "--server", server.url)
+    assert (code, output) == (2, f"vgpu simulate: pod train: {field}\n")
+
+    row = {"namespace": "default", "name": "train", "number": 1, "requested": "", "node": "", "gpus": [], "reasons": []}
+    row |= {"nearest": None, "gang": None, "advice": [], "problems": [f"pods[0].pod.{field}", "pods[0].count: is 0"]}
+    sums = {"gpus": 1, "emptyGpus": 1, "allocatedPercent": 0.0, "fragmentedPercent": 0.0}
+    found = {"placed": 0, "notPlaced": 1, "pods": [row], "before": sums, "after": sums, "keptForGang": None}
+    server.answers["POST /api/v1/simulate"] = (200, found)
+    code, output = run("simulate", "-f", str(POD), "-o", "json", "--server", server.url)
+    assert (code, json.loads(output)["pods"][0]["problems"]) == (1, [field, "count: is 0"])

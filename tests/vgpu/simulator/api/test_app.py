@@ -41,6 +41,16 @@ async def test_extended_resources_are_whole_numbers(http: httpx.AsyncClient, amo
     assert "must be an integer" in await refused(await http.post(PODS, json=body), 422, "Invalid")
 
 
+@pytest.mark.parametrize("amount", ["9" * 5000, "٣"])
+async def test_an_amount_that_is_no_integer_for_us_stays_as_it_was_written(
+    http: httpx.AsyncClient, amount: str
+) -> None:
+    """So the webhook refuses it by its name. 5,000 digits ended the request with 500, and an Arabic 3 became 3."""
+    body = pod("a", containers=[{"name": "main", "resources": {"limits": {"vgpu.io/gpu-mem": amount}}}])
+    made = (await http.post(PODS, json=body)).json()
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"vgpu.io/gpu-mem": amount}
+
+
 async def test_errors_are_status_objects(http: httpx.AsyncClient) -> None:
     await http.post(PODS, json=pod("a"))
     await refused(await http.post(PODS, json=pod("a")), 409, "AlreadyExists")
