@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.arbiter.simulation import MS, START
+from tests.arbiter.simulation import MS, START, U64, US
 
 IDLE, CALLED, RUNS, ENDS = range(4)
 MISALIGNED_WAIT, STARVED = 20 * MS, 300 * MS
@@ -267,3 +267,12 @@ def test_a_job_of_a_later_class_runs_when_it_has_starved(pure: ctypes.CDLL) -> N
     run(node, real_step(pure), 5000 * MS, [0, 0, 3])
     assert node.turns[2] >= 10
     assert node.turns[0] > 4 * node.turns[2]
+
+
+@pytest.mark.parametrize(
+    ("handover", "budget", "turn"), [(1000, 4, 4), (2000, 4, 6), (1400, 4, 4.2), (3000, 16, 16), (9000, 4, 16)]
+)
+def test_a_job_s_turn_is_as_long_as_three_handovers_of_a_busy_machine(
+    pure: ctypes.CDLL, handover: int, budget: int, turn: float
+) -> None:
+    assert pure.turn_allowance_job(U64(handover * US), U64(budget * MS)) == turn * MS

@@ -3,15 +3,15 @@
 #include "arbiter/container/card_board.h"
 #include "arbiter/schedule/job_turn.h"
 #include "arbiter/tenant/tenant.h"
+#include "arbiter/tenant/turn_allowance.h"
 #include "common/arithmetic.h"
 
 /* A job that is asked back has no turn any more after this time on cards that no other tenant waits for. */
 #define ANSWER_MAX (40 * NS_PER_MS)
 
-/* Turns of a job are this many times as long as the time from its call to its beginning on the last card, which depends
- * on the machine's load; and no longer than BUDGET_MAX for that reason. */
-enum { HANDOVERS_IN_TURN = 6, AVERAGE_OVER = 8 };
-#define BUDGET_MAX    (16 * NS_PER_MS)
+/* The time from a job's call to its beginning on the last card is an average, because it depends on the machine's load.
+ */
+enum { AVERAGE_OVER = 8 };
 #define HANDOVER_STEP (NS_PER_MS / 10)
 
 /* How often the cards of a job in several containers are told of each other while they end. */
@@ -72,10 +72,10 @@ struct co_view job_turns_look(struct job *job, uint64_t now) {
 }
 
 static uint64_t budget_of(const struct job *job, bool is_floor, uint64_t now) {
-    uint64_t budget = min_u64(HANDOVERS_IN_TURN * job->handover_ns, BUDGET_MAX);
+    uint64_t budget = 0;
     for (unsigned i = 0; i < job->count; i++)
         budget = max_u64(budget, job_turn_budget(job_cards_schedule(job, i), now));
-    return is_floor ? TENANT_FLOOR_BUDGET : budget;
+    return is_floor ? TENANT_FLOOR_BUDGET : turn_allowance_job(job->handover_ns, budget);
 }
 
 /* One that a busy machine makes ten times as long counts as twice the average. */

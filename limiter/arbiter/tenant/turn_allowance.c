@@ -25,6 +25,11 @@
 
 enum { FULL = 100 };
 
+/* A job's turns are at least so many times as long as the handovers between jobs, which a busy machine makes long, as
+ * far as the budget of a single tenant may be. With more, two jobs with short steps did as many of them, and the
+ * slowest took longer by that turn. */
+enum { HANDOVERS_IN_TURN = 3 };
+
 /* In turns of two steps, every second step waits for two of each neighbour's, and the handovers take nearly as much of
  * the card as in turns of one. */
 enum { SEVERAL = 3 };
@@ -42,6 +47,10 @@ uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitab
 uint64_t turn_allowance_steps(uint64_t step, uint64_t budget) {
     uint64_t fitting = (budget + step / LONGER_DIVISOR) / step;
     return fitting >= SEVERAL ? fitting : 1;
+}
+
+uint64_t turn_allowance_job(uint64_t handover, uint64_t budget) {
+    return max_u64(budget, min_u64(HANDOVERS_IN_TURN * handover, BUDGET_MAX));
 }
 
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget) {

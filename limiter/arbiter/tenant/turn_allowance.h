@@ -13,6 +13,10 @@ uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitab
  * if these are several, otherwise one. `step` is not 0. */
 uint64_t turn_allowance_steps(uint64_t step, uint64_t budget);
 
+/* The GPU time of a job's turn: `budget`, or more if that is short beside the time from the job's call to its beginning
+ * on the last card, `handover`. */
+uint64_t turn_allowance_job(uint64_t handover, uint64_t budget);
+
 /* `budget`, or less for a tenant whose guarantee is so small that its own turns are shorter. */
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget);
 
