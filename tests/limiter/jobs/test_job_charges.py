@@ -23,7 +23,7 @@ def test_two_jobs_are_charged_little_more_than_their_kernels(
     start_job: Start, idle_node: Node, times: float, *, is_apart: bool
 ) -> None:
     """Where each card had turns by itself, each was charged for two to four times as much."""
-    jobs = [start_job(50, "fixed", is_apart=is_apart) for _ in range(2)]
+    jobs = start_job(50, "fixed", is_apart=is_apart), start_job(50, "fixed", is_apart=is_apart)
     kernels_ns = STEPS * (WORK_US + COLLECTIVE_US) * 1000
 
     def is_little() -> bool:
