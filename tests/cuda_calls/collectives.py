@@ -28,6 +28,21 @@ class Rank:
             self._work[us] = launches.kernel(us)
         return launches.launch(self._work[us], self._other if beside else self._stream)
 
+    def work_after(self, other: "Rank", us: int) -> int:
+        """Result of the launch of a kernel that waits on its card for the work of the other rank."""
+        done = other.mark()
+        cuda.cuCtxSetCurrent(self._context)
+        if cuda.cuStreamWaitEvent(P(self._stream), P(done), 0):
+            raise RuntimeError("cuStreamWaitEvent")
+        result = self.work(us)
+        cuda.cuEventDestroy_v2(P(done))
+        return result
+
+    def mark(self) -> int:
+        """An event recorded in the rank's stream."""
+        cuda.cuCtxSetCurrent(self._context)
+        return launches.recorded(self._stream)
+
     def join(self, group: int, number: int) -> int:
         """Result of the launch of this rank's kernel of a collective."""
         cuda.cuCtxSetCurrent(self._context)
@@ -123,3 +138,72 @@ def late_launches(count: int, pause_s: float, group: int = 9) -> list[float]:
         took.append(time.monotonic() - begun)
         second.wait()
     return took
+
+
+def pipeline(count: int, first_us: int, second_us: int, beside_us: int = 0) -> float:
+    """Seconds of that many steps: work on the first of two cards, and then, by an event, work on the second one.
+
+    With `beside_us` the second card has work of that length in another stream, which waits for nothing.
+    """
+    first, second = _ranks.values()
+    begun = time.monotonic()
+    for _ in range(count):
+        first.work(first_us)
+        if beside_us:
+            second.work(beside_us, beside=True)
+        second.work_after(first, second_us)
+    first.wait()
+    second.wait()
+    return time.monotonic() - begun
+
+
+def ring(count: int, us: int) -> float:
+    """Seconds of that many steps: work on the first of two cards, by an event on the second one, and so on."""
+    first, second = _ranks.values()
+    begun = time.monotonic()
+    for _ in range(count):
+        first.work_after(second, us)
+        second.work_after(first, us)
+    second.wait()
+    return time.monotonic() - begun
+
+
+def new_kernels(seconds: float, us: int) -> float:
+    """Share of the time that kernels had on the second of two cards, each of which is launched once and waited for.
+
+    The first one comes 50 ms after other work, when the turn of that is older than turns are.
+    """
+    second = list(_ranks.values())[1]
+    second.mark()  # makes its context current
+    time.sleep(0.05)
+    count, begun = 0, time.monotonic()
+    while time.monotonic() < begun + seconds:
+        launches.launch(kernels.load(f"spin_{us}"))
+        cuda.cuCtxSynchronize()
+        count += 1
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def work_beside_a_spinning_kernel(seconds: float, us: int, group: int = 10) -> float:
+    """Share of the time that kernels of `us` had on the second of two cards, each of which is waited for.
+
+    A collective's kernel on the first one spins for the second one meanwhile, and a thread waits for it at the gate.
+    """
+    first, second = _ranks.values()
+
+    def spin() -> None:
+        first.join(group, 0)
+        for _ in range(10):
+            first.work(100)
+
+    waiting = threading.Thread(target=spin)
+    waiting.start()
+    count, begun = 0, time.monotonic()
+    while time.monotonic() < begun + seconds:
+        second.work(us)
+        second.wait()
+        count += 1
+    passed = time.monotonic() - begun
+    second.join(group, 0)
+    waiting.join()
+    return count * us / 1e6 / passed

@@ -3,23 +3,13 @@
 Kernels of 3 s, and all shares, are tested in virtual time (tests/arbiter/test_long_kernels.py).
 """
 
-import sys
-import time
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.arbiter.conftest import built_arbiter, idle_node
 from tests.limiter.compute.test_tenants import Tenant, Tenants, reached, tenants
-from tests.vgpu.adapters.test_nvml import SESSION, Session
-from vgpu.adapters.nvml.records import BusySamples
+from tests.limiter.jobs.endless_kernels import EndlessKernels
 from vgpu.domain.formats import region
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import ContainerName, PodUid
-from vgpu.node.usage.long_kernels import KernelLengths
-
-if TYPE_CHECKING:
-    from vgpu.node.usage.gpu_time import Use
 
 pytestmark = pytest.mark.slow
 
@@ -55,26 +45,21 @@ def test_long_kernels_are_counted(tenants: Tenants) -> None:
     assert 0.0999e9 <= activity.long_kernel_ns / activity.long_kernels <= 0.13e9  # less the launch itself, in the host
 
 
+def test_tenants_that_work_have_no_endless_kernels(tenants: Tenants) -> None:
+    """Small programs, which may have turns jointly, and one with kernels of 0.1 s."""
+    small, long = [tenants.add(20, "burst") for _ in range(3)], tenants.add(40, "burst")
+    names = {str(number): (one.folder, [one.session]) for number, one in enumerate([*small, long])}
+    for one in small:
+        one.session.tell("launches.feed_ahead(200, 10)")
+    long.session.tell("launches.feed_ahead(100_000, 10, 200_000)")
+    assert EndlessKernels(tenants.world, names).found_within(9) == []
+
+
 def test_an_endless_kernel_is_found_within_ten_seconds(tenants: Tenants) -> None:
-    """By NVML's samples and the regions, as the device plugin looks each second."""
-    both = {PodUid("endless"): tenants.add(30), PodUid("other"): tenants.add(60)}
-    endless, other = both.values()
-    gpu = tenants.world.cards[0].uuid
-    uses: dict[Use, Tenant] = {(uid, ContainerName("main"), gpu): tenant for uid, tenant in both.items()}
-    owners: dict[tuple[str, int], Use | None] = {(gpu, one.session.process.pid): use for use, one in uses.items()}
-    nvml = Session(tenants.world.state, tenants.world.start(sys.executable, "-c", SESSION))
-    nvml("globals().update(nvml=Nvml())")
-    lengths, sampled_us = KernelLengths(), 0
+    endless, other = tenants.add(30), tenants.add(60)
+    both = {"endless": endless, "other": other}
+    watched = EndlessKernels(tenants.world, {name: (one.folder, [one.session]) for name, one in both.items()})
     other.session.tell("launches.feed_ahead(500, 15)")
     endless.session.tell("launches.feed_waited_for(10**9, 1)")
-    begun = time.monotonic()
-    while not lengths.endless_s and time.monotonic() < begun + 12:
-        time.sleep(1)
-        read = nvml(f"asdict(nvml.busy_samples({{{gpu!r}: {sampled_us}}})[{gpu!r}])")
-        processes = tuple((pid, at, share) for pid, at, share in read["processes"])
-        sampled_us = max((at for _, at, _ in processes), default=sampled_us)
-        held: dict[Use, CardUse | None] = {use: account_of(tenant) for use, tenant in uses.items()}
-        lengths.look(held, {gpu: BusySamples(processes=processes)}, owners, time.monotonic_ns())  # type: ignore[arg-type]
-    assert [uid for uid, _, _ in lengths.endless_s] == ["endless"]
-    assert time.monotonic() < begun + 10
+    assert watched.found_within(10) == [("endless", tenants.world.cards[0].uuid)]
     assert other.session.answer() > 0.15  # what the time slices leave

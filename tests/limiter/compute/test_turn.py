@@ -196,6 +196,28 @@ def test_the_charge_equals_the_card_s_busy_time(compute: ctypes.CDLL, launches: 
     assert busy <= cost <= busy + len(launches) * 10_000
 
 
+def test_time_in_which_the_only_stream_waited_is_not_charged(compute: ctypes.CDLL) -> None:
+    """It may be the time in which nothing had been launched: the longer one of the two counts, not both.
+
+    Where a stream waited, the estimates are charged at least.
+    """
+    turn = open_turn(compute, 80)
+    for launch in range(9):
+        add(compute, turn, MS, START + (4 * MS if launch == 8 else 0))  # the card has work until then
+    compute.turn_note_waited(ctypes.byref(turn), U64(5 * MS))
+    assert compute.turn_cost(ctypes.byref(turn), U64(14 * MS), U64(0)) == 9 * MS
+    assert compute.turn_worked(ctypes.byref(turn), U64(14 * MS)) == 9 * MS
+    turn.idle_ns = 3 * MS
+    assert compute.turn_cost(ctypes.byref(turn), U64(14 * MS), U64(0)) == 9 * MS
+    turn.idle_ns = 6 * MS  # the estimates
+    assert compute.turn_cost(ctypes.byref(turn), U64(14 * MS), U64(0)) == 9 * MS
+    assert compute.turn_cost(ctypes.byref(turn), U64(16 * MS), U64(0)) == 10 * MS
+    turn = open_turn(compute, 80)
+    add(compute, turn, 0, START, known=False)
+    compute.turn_note_waited(ctypes.byref(turn), U64(5 * MS))
+    assert compute.turn_cost(ctypes.byref(turn), U64(14 * MS), U64(0)) == 9 * MS
+
+
 def test_the_time_from_the_expected_end_until_a_linked_card_is_found_drained_is_idle(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), compute.turn_limits_alone(50))
     compute.turn_add(ctypes.byref(turn), ctypes.c_bool(True), U64(2 * MS), U64(START))

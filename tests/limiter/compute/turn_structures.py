@@ -50,6 +50,7 @@ class Turn(ctypes.Structure):
         ("is_doubtful", ctypes.c_bool),
         ("is_unknown", ctypes.c_bool),
         ("early", EarlyLaunches),
+        ("waited_ns", U64),
     )
 
 
@@ -60,6 +61,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         getattr(pure, name).restype = TurnLimits
     for name in (
         "turn_cost",
+        "turn_worked",
         "turn_sampled",
         "turn_remaining",
         "token_bucket_take",

@@ -128,3 +128,17 @@ def test_the_recent_share_is_that_of_the_last_full_window_while_it_is_fresh(
 ) -> None:
     card = CardUse(GPU, 0, None, 0, 0, 0, gpu_ns=gpu_ns)
     assert region.recent_share(card, window, 1 + after_ms * MS) == pytest.approx(share)
+
+
+def test_the_cards_that_living_processes_have_joined_are_read() -> None:
+    other = CardUuid("GPU-9f3c2a10-1111-2222-3333-444455556666")
+    data = fresh()
+    for index, gpu in enumerate((GPU, other)):
+        struct.pack_into("<16sQQQQI", data, 256 + 256 * index, uuid_bytes(gpu), 0, 0, 0, 0, 1)
+    for slot, (pid, word) in enumerate([(42, 3), (43, 0), (0, 1), (44, 0x80000002)]):
+        struct.pack_into("<I40xI", data, 8448 + slot * 704, pid, word)
+    assert region.linked_cards(bytes(data)) == [frozenset({GPU, other}), frozenset({other})]
+    assert region.linked_cards(bytes(data), ended=[0]) == [frozenset({other})]
+    assert region.linked_cards(bytes(fresh())) == []
+    with pytest.raises(MalformedRegion):
+        region.linked_cards(b"")

@@ -17,6 +17,7 @@ from vgpu.domain.errors import MalformedError, VgpuError
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 
 NODE_STATE: Final = Path("/var/lib/vgpu")  # the device plugin's default
 
@@ -104,6 +105,18 @@ def _cards(folder: Path) -> tuple[CardUse, ...] | None:
             return region.cards(data, SlotOwners().ended(handle, data))
     except (OSError, MalformedError):
         return None
+
+
+def read_linked_cards(folder: Path) -> tuple[list[frozenset[CardUuid]], frozenset[CardUuid]]:
+    """Read the sets of cards that living processes have joined, and all cards that these use. Raises nothing."""
+    try:
+        with _opened(folder / "region") as handle:
+            data = os.pread(handle, region.SIZE, 0)
+            ended = SlotOwners().ended(handle, data)
+            used = frozenset(card.gpu for card in region.cards(data, ended) if card.used_bytes)
+            return region.linked_cards(data, ended), used
+    except (OSError, MalformedError):
+        return [], frozenset()
 
 
 def read_region(folder: Path) -> bytes:

@@ -22,6 +22,7 @@ from vgpu.adapters.cuda import LoopKernel
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.cli.local import allocations
+from vgpu.cli.local.hold_jobs import LinkedCardReader
 from vgpu.cli.local.top import Output
 from vgpu.domain.errors import NvmlError
 from vgpu.domain.formats import container_paths
@@ -38,15 +39,16 @@ _LABELS: Final = ("gpu_uuid", "synthetic")
 
 
 class NvmlSensors:
-    """What NVML says of a card, and what the container's own region says of turns."""
+    """What NVML says of a card and the other cards of its job, and what the container's own region says of turns."""
 
-    def __init__(self, nvml: Nvml, gpu: CardUuid, pid: int, region: Path) -> None:
+    def __init__(self, nvml: Nvml, gpu: CardUuid, pid: int, region: Path, jobs: LinkedCardReader) -> None:
         """`pid`: of this process, as NVML knows it. `region`: the folder of the limiter's files, if there is one."""
         self._nvml = nvml
         self._gpu = gpu
         self._pid = pid
         self._region = region
-        self._seen_us = 0
+        self._jobs = jobs
+        self._seen_us: dict[CardUuid, int] = {}
         self._turns = 0
         self.others()
 
@@ -56,12 +58,24 @@ class NvmlSensors:
 
     def others(self) -> bool:
         """Whether another process has used the card since the last call: by its samples, or by the own turns."""
-        samples = self._nvml.busy_samples({self._gpu: self._seen_us}).get(self._gpu)
-        ends = samples.active if samples else {}
-        found = any(pid != self._pid and end > self._seen_us for pid, end in ends.items())
-        self._seen_us = max(ends.values(), default=self._seen_us)
+        found = self._is_used(self._gpu)
         turns, self._turns = self._turns, self._turns_of_others()
         return found or self._turns > turns
+
+    def job_cards(self) -> frozenset[CardUuid]:
+        """Return the other cards of the job that has this card."""
+        return self._jobs.of(self._gpu)
+
+    def used_elsewhere(self) -> CardUuid | None:
+        """Return one of `job_cards` that another process has used since the last call, by its samples."""
+        return next((gpu for gpu in sorted(self.job_cards()) if self._is_used(gpu)), None)
+
+    def _is_used(self, gpu: CardUuid) -> bool:
+        seen_us = self._seen_us.get(gpu, 0)
+        samples = self._nvml.busy_samples({gpu: seen_us}).get(gpu)
+        ends = samples.active if samples else {}
+        self._seen_us[gpu] = max(ends.values(), default=seen_us)
+        return any(pid != self._pid and end > seen_us for pid, end in ends.items())
 
     def _turns_of_others(self) -> int:
         cards = allocations.read_cards(self._region)
@@ -108,8 +122,9 @@ def run(
         signal.signal(number, lambda *_: stopping.set())
     with _nvml() as nvml, _loads(chosen(nvml, asked), host) as loads:
         folder = _limiter_folder(environment)
+        jobs = LinkedCardReader(allocations.state_directories(environment, None), host.monotonic_ns)
         sessions = [
-            HoldSession(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
+            HoldSession(gpu, settings, _sensors(nvml, gpu, folder, jobs), load, report, host.monotonic_ns())
             for gpu, load in loads.items()
         ]
         if listening:
@@ -153,7 +168,7 @@ def _hold(
             return
 
 
-def _sensors(nvml: Nvml, gpu: CardUuid, folder: Path) -> NvmlSensors:
+def _sensors(nvml: Nvml, gpu: CardUuid, folder: Path, jobs: LinkedCardReader) -> NvmlSensors:
     pid = os.getpid()
     known = nvml.processes([gpu]).get(gpu, {})
     if pid not in known:
@@ -162,7 +177,7 @@ def _sensors(nvml: Nvml, gpu: CardUuid, folder: Path) -> NvmlSensors:
             "run it in the host's pid namespace (hostPID: true), or in a container with a share",
             WRONG_USAGE,
         )
-    return NvmlSensors(nvml, gpu, pid, folder)
+    return NvmlSensors(nvml, gpu, pid, folder, jobs)
 
 
 def _limiter_folder(environment: Mapping[str, str]) -> Path:

@@ -207,7 +207,8 @@ def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now:
     ) -> None:
         """Hold cards at a utilization by synthetic load, and stop while other programs use them.
 
-        For burn-in, for tests of power and cooling, to keep clocks up, and to test sharing itself.
+        For burn-in, for tests of power and cooling, to keep clocks up, and to test sharing itself. A program that uses
+        one card of a job on several cards stops the load on all of the job's cards.
         """
         from vgpu.cli.local import hold  # noqa: PLC0415 - see above
         from vgpu.workloads.hold.control import HoldSettings  # noqa: PLC0415

@@ -34,6 +34,7 @@ _CARD: Final = struct.Struct("<16sQQQQIIQQ24xqQQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _CALLS_AT: Final = 24  # in a slot
 _OUTSIDE_AT: Final = 40  # likewise
+_LINKED_AT: Final = 44  # likewise: the cards that the process has joined, one bit for each row
 _FAULT: Final = struct.Struct("<120xQQ120x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
@@ -300,6 +301,19 @@ def outside_group(data: bytes, ended: Collection[int] = ()) -> int:
     pids, words = slots[:: SLOT_SIZE // 4].tolist(), slots[_OUTSIDE_AT // 4 :: SLOT_SIZE // 4].tolist()
     marked = {slot for slot, (pid, word) in enumerate(zip(pids, words, strict=True)) if pid and word}
     return len(marked.difference(ended))
+
+
+def linked_cards(data: bytes, ended: Collection[int] = ()) -> list[frozenset[CardUuid]]:
+    """Return the cards that each process has joined, by peer access or mapped memory (ADR 176). Raises MalformedRegion.
+
+    `ended`: slots whose owners have ended.
+    """
+    _version(data)
+    slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("I")
+    pids, words = slots[:: SLOT_SIZE // 4].tolist(), slots[_LINKED_AT // 4 :: SLOT_SIZE // 4].tolist()
+    joined = {word for slot, (pid, word) in enumerate(zip(pids, words, strict=True)) if pid and slot not in ended}
+    names = {index: uuid_text(row[0]) for index, row in _rows(data)} if joined - {0} else {}
+    return [frozenset(name for index, name in names.items() if word >> index & 1) for word in sorted(joined) if word]
 
 
 def seen_fault(header: bytes) -> tuple[int, int] | None:

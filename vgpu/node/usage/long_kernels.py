@@ -3,9 +3,10 @@
 Long: in the last minute the container has run kernels of 50 ms or more, by its region, and another container has
 launched on the card meanwhile.
 
-Endless: for `ENDLESS_NS` NVML has seen kernels of the container again and again, and the container has launched
-nothing, although another one has. A container that is alone on its card launches past the launch gate, so its region
-shows its launches only beside others.
+Endless: for `ENDLESS_NS` NVML has seen kernels of the container again and again, and no turn of the container has
+ended, although another one has launched. The work of a turn has drained when it ends. Launches say nothing: those that
+a kernel may be waiting for go early, for as long as it does not end (ADR 170). A container that is alone on its card
+launches past the launch gate, so its region shows launches and turns only beside others.
 """
 
 from collections.abc import Collection, Mapping
@@ -79,10 +80,11 @@ class KernelLengths:
             now_ns: the time.
         """
         launched = {use: account.activity.last_launch_at_ns for use, account in held.items() if account}
+        ended = {use: _last_end_ns(account) for use, account in held.items() if account}
         self.long = self._long(held, launched, now_ns)
         self._note_busy({owner for process in _busy(samples) if (owner := owners.get(process)) is not None}, now_ns)
         ran_ns = {
-            use: now_ns - max(busy.since_ns, launched[use])
+            use: now_ns - max(busy.since_ns, ended[use])
             for use, busy in self._busy.items()
             if launched.get(use) and _has_neighbour(use, launched, now_ns - _NEIGHBOUR_NS)
         }
@@ -112,6 +114,11 @@ class KernelLengths:
             elif not is_over and use in self.long:
                 found[use] = self.long[use]
         return found
+
+
+def _last_end_ns(account: CardUse) -> int:
+    """Return when a turn last ended; of a container that had none, when it last launched."""
+    return account.activity.last_kernel_end_at_ns or account.activity.last_launch_at_ns
 
 
 def _busy(samples: Mapping[CardUuid, BusySamples]) -> Collection[tuple[CardUuid, int]]:

@@ -6,7 +6,8 @@ full card says only that the multiplier is too high. A measurement counts for a 
 after the last change, since NVML's utilisation is a mean over up to a second.
 
 Others (processes that are not ours) stop the load at once. It starts again when nobody else has used the card for
-`return_after_ns`.
+`return_after_ns`. The cards of a job are used together: its ranks wait for each other, so the load stops on all of
+them.
 """
 
 from collections.abc import Sequence
@@ -57,12 +58,14 @@ class LoadMeasurement:
 
     Attributes:
         utilisation: the card's, in percent; None where there is no new sample.
-        others: whether another process used the card since the last measurement.
+        others: whether another process used the card since the last measurement, or another card of its job.
+        elsewhere: that other card, where nobody used this one; empty otherwise.
     """
 
     at_ns: int
     utilisation: float | None
     others: bool
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class ControlState:
         since_ns: when the mode began.
         changed_ns: when the multiplier last changed, or the mode.
         decided_ns: when the loop last decided.
-        others_ns: when another process was last seen, or the loop began.
+        others_ns: when others were last seen, or the loop began.
         samples: utilisations since the last decision that count.
     """
 
@@ -119,7 +122,8 @@ def _yield(state: ControlState, seen: LoadMeasurement) -> ControlStep:
         return ControlStep(state)
     now = seen.at_ns
     asleep = replace(state, mode=Mode.SLEEP, since_ns=now, changed_ns=now, decided_ns=now, samples=())
-    return ControlStep(asleep, [f"Sleep: others use the card, load {_whole(seen.utilisation)}"])
+    used = f"others use {seen.elsewhere}, which has a job with this card" if seen.elsewhere else "others use the card"
+    return ControlStep(asleep, [f"Sleep: {used}, load {_whole(seen.utilisation)}"])
 
 
 def _wake(settings: HoldSettings, state: ControlState, seen: LoadMeasurement) -> ControlStep:

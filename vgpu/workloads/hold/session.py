@@ -26,6 +26,12 @@ class Sensors(Protocol):
     def others(self) -> bool:
         """Whether another process has used the card since the last call."""
 
+    def job_cards(self) -> frozenset[CardUuid]:
+        """Return the other cards of the job that has this card, whose ranks wait for each other."""
+
+    def used_elsewhere(self) -> CardUuid | None:
+        """Return one of `job_cards` that another process has used since the last call."""
+
 
 class CardLoad(Protocol):
     """The load on the card."""
@@ -36,7 +42,10 @@ class CardLoad(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HoldReport:
-    """A decision: what was measured and what follows. Percent, and loop iterations every 10 ms."""
+    """A decision: what was measured and what follows. Percent, and loop iterations every 10 ms.
+
+    `job_gpus`: the other cards of the job that has this card; use of one is use of all.
+    """
 
     gpu: CardUuid
     mode: Mode
@@ -44,6 +53,7 @@ class HoldReport:
     load: float | None
     multiplier: int
     message: str
+    job_gpus: tuple[CardUuid, ...] = ()
 
 
 class HoldSession:
@@ -83,15 +93,18 @@ class HoldSession:
 
     def _decide(self, now_ns: int) -> None:
         mean = sum(self._samples) / len(self._samples) if self._samples else None
-        others = self._sensors.others() or self._is_used_while_asleep(mean, now_ns)
-        step = control.advance(self._settings, self.state, LoadMeasurement(now_ns, mean, others))
+        is_used = self._sensors.others() or self._is_used_while_asleep(mean, now_ns)
+        elsewhere = self._sensors.used_elsewhere()
+        seen = LoadMeasurement(now_ns, mean, is_used or elsewhere is not None, "" if is_used else elsewhere or "")
+        step = control.advance(self._settings, self.state, seen)
         before, self.state, self.load_percent = self.state, step.state, mean
         self._samples, self._decided_ns = [], now_ns
         if (before.mode, before.multiplier) != (step.state.mode, step.state.multiplier):
             self._apply()
         for line in step.log:
             mode, multiplier = self.state.mode, self.state.multiplier
-            self._report(HoldReport(self.gpu, mode, self.target(now_ns), mean, multiplier, line))
+            job = tuple(sorted(self._sensors.job_cards()))
+            self._report(HoldReport(self.gpu, mode, self.target(now_ns), mean, multiplier, line, job))
 
     def _is_used_while_asleep(self, mean: float | None, now_ns: int) -> bool:
         """Whether the card is busy although no load is made: programs in a container do not see others' processes."""

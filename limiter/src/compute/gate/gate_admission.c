@@ -83,13 +83,23 @@ static enum verdict judge_by_limits(const struct gate *gate, bool is_known, uint
 }
 
 /* The job's turn is asked back: its cards end their launches at the same point of the program. */
-static enum linked_verdict judge_last(const struct gate *gate, uint64_t now, enum verdict *verdict) {
+static enum linked_verdict judge_last(const struct gate *gate, bool is_known, uint64_t now, enum verdict *verdict) {
     enum linked_verdict linked = linked_window_judge_last(&gate->request, gate->turn.expected, now);
     if (linked == LINKED_FULL)
         *verdict = VERDICT_FULL;
-    else if (*verdict == VERDICT_FULL)
+    else if (*verdict == VERDICT_FULL && is_known)
         *verdict = VERDICT_FITS;
     return linked;
+}
+
+/* The window was opened while the container had the card to itself. Its turns are the arbiter's now. */
+static bool has_become_contended(const struct gate *gate) {
+    return !card_turn_is_held(&gate->request) && arbiter_link_is_contended(&gate->request.link);
+}
+
+/* What a window admits beyond its budget is counted by estimates. */
+static bool may_go_beyond(const struct gate *gate, bool is_known, enum verdict verdict) {
+    return verdict == VERDICT_FULL && is_known && !has_become_contended(gate);
 }
 
 /* A turn that admits launches early is no window of linked cards. */
@@ -100,10 +110,10 @@ static enum linked_verdict judge(const struct gate *gate, bool is_known, const s
     bool is_apart = turn->launches == 0 || early_launches_are_any(&turn->early) || turn->limits.budget == UINT64_MAX;
     if (is_apart) return LINKED_FITS;
     if (card_turn_is_of_job(&gate->request)) {
-        if (card_turn_is_asked_to_yield(&gate->request)) return judge_last(gate, now, verdict);
+        if (card_turn_is_asked_to_yield(&gate->request)) return judge_last(gate, is_known, now, verdict);
         if (gate->request.share >= FULL_CORES || card_turn_spans(&gate->request)) return LINKED_FITS;
     }
-    if (*verdict != VERDICT_FITS && *verdict != VERDICT_FULL) return LINKED_FITS;
+    if (*verdict != VERDICT_FITS && !may_go_beyond(gate, is_known, *verdict)) return LINKED_FITS;
     enum linked_verdict linked = linked_window_judge(&gate->request, turn->expected, *verdict == VERDICT_FITS, now);
     *verdict = linked == LINKED_FULL ? VERDICT_FULL : VERDICT_FITS;
     return linked;

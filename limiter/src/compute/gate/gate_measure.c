@@ -204,7 +204,7 @@ static void learn_estimates(struct gate *gate, struct turn *turn, const struct t
     if (sampled) learn_sample(gate, turn, sample, turn_sampled(sampled, is_stream_idle));
     if (sampled && sample->is_early) early_launches_note_sample(&turn->early, sampled);
     if (measured && turn_is_informative(turn))
-        estimates_fit(&gate->estimates, turn->expected, measured, turn_is_fully_informative(turn));
+        estimates_fit(&gate->estimates, turn->expected, turn_worked(turn, measured), turn_is_fully_informative(turn));
 }
 
 /* An interrupted turn is charged its estimates, and they learn nothing from it. Two in a row mean that the kernels take
@@ -213,6 +213,12 @@ static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t 
     bool is_interrupted = turn_is_interrupted(turn, measured) && !gate->was_interrupted;
     gate->was_interrupted = is_interrupted;
     return is_interrupted ? 0 : measured;
+}
+
+/* In a joint turn, launches may have passed whose streams are not known. */
+static uint64_t measured_ns(struct gate *gate, struct turn *turn, const struct turn_events *events) {
+    turn_note_waited(turn, turn->limits.is_joint ? 0 : turn_events_waited_ns(events));
+    return believable(gate, turn, turn_events_measured_ns(events));
 }
 
 /* Of a launch that was never measured before, the time contains what the host did until the next one. */
@@ -229,7 +235,7 @@ static void end_loans(struct gate *gate, uint64_t measured) {
 
 /* If the driver gives no figure, the whole time since the turn began is charged. */
 uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
-    uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
+    uint64_t measured = measured_ns(gate, &gate->turn, gate_events(gate));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
     learn_estimates(gate, &gate->turn, gate_events(gate), &gate->turn_sample, measured);
     count_kernel(gate, &gate->turn, cost);
@@ -258,7 +264,7 @@ static uint64_t measured_cost(struct gate *gate) {
     const struct turn_events *events = &gate->events[gate->open_events ^ 1];
     uint64_t until = max_u64(aside->turn.drains_at, clock_now()) + ASIDE_SLACK;
     if (!await_events(events, aside->turn.drains_at, until)) return aside->turn.expected;
-    uint64_t measured = aside->has_ends ? believable(gate, &aside->turn, turn_events_measured_ns(events)) : 0;
+    uint64_t measured = aside->has_ends ? measured_ns(gate, &aside->turn, events) : 0;
     learn_estimates(gate, &aside->turn, events, &aside->sample, measured);
     uint64_t cost = turn_cost(&aside->turn, measured, aside->ends_recorded_at);
     count_kernel(gate, &aside->turn, cost);

@@ -12,10 +12,13 @@
 
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 static bool is_used;              /* atomic */
+static unsigned gate_count;       /* atomic */
 
 void gate_note_used(void) { __atomic_store_n(&is_used, true, __ATOMIC_RELEASE); }
 
 bool gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
+
+bool gate_are_several(void) { return gate_is_used() && __atomic_load_n(&gate_count, __ATOMIC_RELAXED) > 1; }
 
 static void forget(void) { is_used = false; }
 FORGET_IN_CHILD(forget);
@@ -52,6 +55,7 @@ struct gate *gate_ensure(int device) {
     if (!created) return NULL;
     if (__atomic_compare_exchange_n(&gates[device], &gate, created, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         note_memory(created);
+        __atomic_fetch_add(&gate_count, 1, __ATOMIC_RELAXED);
         return created;
     }
     system_unmap(created, sizeof *created);

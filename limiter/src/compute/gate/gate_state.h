@@ -102,6 +102,9 @@ void gate_note_used(void);
  * for. */
 bool gate_is_used(void);
 
+/* Whether launches of this process have needed a turn, and it has used several cards. */
+bool gate_are_several(void);
+
 /* The gate of a CUDA device ordinal, NULL if none was created. Takes no lock. Gates are never freed. */
 struct gate *gate_at(int device);
 

@@ -6,6 +6,7 @@
 #include "compute/gate/gate_state.h"
 #include "compute/link/arbiter_link.h"
 #include "compute/queue/queue_page.h"
+#include "compute/queue/stream_waits.h"
 #include "process/fork.h"
 #include "process/lock.h"
 
@@ -28,6 +29,7 @@ static void release_pages(int device, CUcontext context, struct hidden_pages *pa
 void gate_teardown_contexts(int device, CUcontext context, struct hidden_pages *pages) {
     *pages = (struct hidden_pages){0};
     if (!gate_is_used()) return;
+    stream_waits_forget();
     for (int i = 0; i < GATES; i++)
         if (gate_at(i) && (device < 0 || device == i)) gate_drive_end_contexts(gate_at(i));
     release_pages(device, context, pages);

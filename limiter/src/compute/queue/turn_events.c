@@ -121,6 +121,8 @@ static void record_before(const struct launch_slot *slot) {
 }
 
 void turn_events_before_launch(const struct launch_slot *slot) {
+    if (slot->context_events)
+        stream_waits_take(&slot->context_events->waits, slot->context, slot->end->stream, !slot->is_first);
     if (slot->context_events &&
         (slot->is_first || slot->creates_event || slot->is_sampled || slot->waits || slot->marks || slot->sample_begin))
         CAPTURE_ALLOWS(record_before(slot));
@@ -176,6 +178,7 @@ static bool record_ends_of_context(struct context_events *context_events, CUstre
     for (unsigned i = 0; i < context_events->count; i++) {
         struct stream_event *end = &context_events->events[i];
         if (!is_unrecorded(end) || !is_selected(end, stream) || turn_events_is_capturing(end->stream)) continue;
+        stream_waits_take(&context_events->waits, context_events->context, end->stream, true);
         record_end(end);
         set_unrecorded(end, false);
         has_recorded = true;
@@ -232,6 +235,7 @@ void turn_events_reset(struct turn_events *events) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
         events->contexts[i].count = 0;
         events->contexts[i].is_sampled = false;
+        stream_waits_reset(&events->contexts[i].waits);
     }
 }
 
@@ -257,11 +261,7 @@ bool turn_events_ends_are_done(const struct turn_events *events, bool with_sampl
 
 bool turn_events_are_done(const struct turn_events *events) { return turn_events_ends_are_done(events, true); }
 
-static uint64_t between(CUevent begin, CUevent end) {
-    float ms = 0;
-    CAPTURE_ALLOWS(if (REAL(cuEventElapsedTime)(&ms, begin, end) != CUDA_SUCCESS) ms = 0);
-    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-}
+static uint64_t between(CUevent begin, CUevent end) { return stream_waits_between(begin, end); }
 
 static uint64_t length_of_context(const struct context_events *context_events, bool with_sample) {
     bool counts_sample = with_sample && context_events->is_sampled;
@@ -280,6 +280,18 @@ uint64_t turn_events_ends_ns(const struct turn_events *events, bool with_sample)
 }
 
 uint64_t turn_events_measured_ns(const struct turn_events *events) { return turn_events_ends_ns(events, true); }
+
+static uint64_t waited_in(const struct context_events *context_events) {
+    const struct stream_event *end = &context_events->events[0];
+    bool is_measured = context_events->count == 1 && end->is_recorded;
+    return is_measured ? stream_waits_ns(&context_events->waits, context_events->begin, end->event) : 0;
+}
+
+uint64_t turn_events_waited_ns(const struct turn_events *events) {
+    uint64_t waited = 0;
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++) waited += waited_in(&events->contexts[i]);
+    return waited;
+}
 
 uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++) {
@@ -304,6 +316,7 @@ void turn_events_destroy(const struct turn_events *events) {
         destroy(events->contexts[i].probe);
         destroy(events->contexts[i].segment_begin);
         destroy(events->contexts[i].segment_end);
+        stream_waits_destroy(&events->contexts[i].waits);
         for (int j = 0; j < TURN_EVENTS_STREAMS; j++) destroy(events->contexts[i].events[j].event);
     }
 }

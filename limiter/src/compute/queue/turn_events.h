@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compute/queue/stream_waits.h"
 #include "driver/abi.h"
 
 /* What a turn can measure: contexts, and streams in each of them. */
@@ -43,7 +44,8 @@ struct context_events {
     CUevent probe;         /* after the last launch that was probed */
     CUevent segment_begin; /* atomic; of a sample in the context (queue_sample.h) */
     CUevent segment_end;   /* atomic; as segment_begin */
-    unsigned count;        /* entries of `events` that are used in this turn */
+    struct stream_waits waits;
+    unsigned count; /* entries of `events` that are used in this turn */
     struct stream_event events[TURN_EVENTS_STREAMS];
 };
 
@@ -131,6 +133,9 @@ uint64_t turn_events_ends_ns(const struct turn_events *events, bool with_sample)
 /* The ns from the first launch to the last end event, as the sum over the contexts; 0 if the driver does not say, or
  * the events are mixed. */
 uint64_t turn_events_measured_ns(const struct turn_events *events);
+
+/* How much of that the card was idle, because the only stream with launches in a context waited for an event. */
+uint64_t turn_events_waited_ns(const struct turn_events *events);
 
 /* The ns of the sampled launch, and in `is_stream_idle` whether its stream had no work before it; 0 without a sample,
  * or if the events are mixed. */

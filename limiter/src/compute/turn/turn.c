@@ -176,18 +176,28 @@ void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now) {
  * gaps, the measured time without the gaps is closer to what this turn has used. */
 static bool is_device_bound(const struct turn *turn) { return turn->idle_gaps * LAUNCHES_PER_GAP <= turn->launches; }
 
+void turn_note_waited(struct turn *turn, uint64_t ns) { turn->waited_ns = ns; }
+
+uint64_t turn_worked(const struct turn *turn, uint64_t measured) { return saturating_sub(measured, turn->waited_ns); }
+
+/* Work whose stream waits drains later than expected, so what seemed to be idle time after that may have been work. */
+static uint64_t least_cost(const struct turn *turn, uint64_t measured) {
+    return turn->waited_ns ? min_u64(turn_worked(turn, measured), turn->expected) : 0;
+}
+
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at) {
     if (measured == 0) return turn->expected;
-    if (early_launches_are_any(&turn->early)) return early_launches_cost(&turn->early, measured);
-    if (turn->is_unknown) return measured;
-    uint64_t idle = turn->idle_ns + (ends_recorded_at ? idle_before(turn, ends_recorded_at) : 0);
-    uint64_t busy = measured > idle ? measured - idle : 0;
-    return is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
+    if (early_launches_are_any(&turn->early)) return early_launches_cost(&turn->early, turn_worked(turn, measured));
+    if (turn->is_unknown) return turn_worked(turn, measured);
+    uint64_t unlaunched = turn->idle_ns + (ends_recorded_at ? idle_before(turn, ends_recorded_at) : 0);
+    uint64_t busy = saturating_sub(measured, max_u64(unlaunched, turn->waited_ns));
+    uint64_t cost = is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
+    return max_u64(cost, least_cost(turn, measured));
 }
 
 bool turn_is_interrupted(const struct turn *turn, uint64_t measured) {
     bool may_be = turn->limits.depth != UINT64_MAX && !turn->is_unknown && !early_launches_are_any(&turn->early);
-    uint64_t known = turn->expected + turn->idle_ns;
+    uint64_t known = turn->expected + max_u64(turn->idle_ns, turn->waited_ns);
     return may_be && measured > known + SLICES_MIN && measured < known + SLICES_MAX;
 }
 

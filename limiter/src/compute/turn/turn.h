@@ -24,6 +24,7 @@ struct turn {
     bool is_doubtful;           /* contains a launch of which the estimate may be far too long */
     bool is_unknown;            /* contains a launch without an estimate, so no other launch is admitted */
     struct early_launches early;
+    uint64_t waited_ns; /* how long the card was idle, because its stream waited for an event */
 };
 
 enum verdict {
@@ -100,10 +101,17 @@ void turn_note_probe(struct turn *turn);
  * are left; if not, at least those are. */
 void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now);
 
+/* The card was idle for so long, because its stream waited for an event; said before the functions below. */
+void turn_note_waited(struct turn *turn, uint64_t ns);
+
+/* The measured time of a turn without these waits. */
+uint64_t turn_worked(const struct turn *turn, uint64_t measured);
+
 /* The GPU time that the turn is charged. `measured`: from its first launch to its last end event; 0 = could not be
  * measured, then the estimates are charged. `ends_recorded_at`: when end events were recorded as the turn was closed;
  * 0 = none was, because they follow their launches directly. Time in which the card was idle because nothing had been
- * launched is not charged. */
+ * launched, or because its stream waited, is not charged. The two may be the same time, so the longer one counts, and
+ * where a stream waited, the estimates are charged at least. */
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at);
 
 /* Whether a time slice of another container explains why the turn took longer than its estimates: the arbiter limits

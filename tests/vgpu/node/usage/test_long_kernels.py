@@ -22,8 +22,13 @@ LONG, OTHER = ((pod.uid, ContainerName("main"), GPU) for pod in PODS)
 OWNERS = {(GPU, 1): LONG, (GPU, 2): OTHER}
 
 
-def account(launched_ns: int, kernels: int = 0, took_ns: int = 0) -> CardUse:
-    made = Activity(last_launch_at_ns=launched_ns, long_kernels=kernels, long_kernel_ns=took_ns)
+def account(launched_ns: int, kernels: int = 0, took_ns: int = 0, ended_ns: int = 0) -> CardUse:
+    made = Activity(
+        last_launch_at_ns=launched_ns,
+        last_kernel_end_at_ns=ended_ns,
+        long_kernels=kernels,
+        long_kernel_ns=took_ns,
+    )
     return CardUse(GPU, 0, None, 0, 0, 0, activity=made)
 
 
@@ -32,13 +37,20 @@ def busy(*pids: int) -> dict[object, BusySamples]:
 
 
 def seconds_of_endless(
-    seconds: int, *, launches: bool = False, other: bool = True, pids: Iterable[int] = (1, 2), gap: int = 0
+    seconds: int,
+    *,
+    launches: bool = False,
+    has_turns: bool = False,
+    other: bool = True,
+    pids: Iterable[int] = (1, 2),
+    gap: int = 0,
 ) -> dict[Use, float]:
     """What is found after a kernel that began with the first look; every look from `gap` on, NVML sees it."""
     lengths = KernelLengths()
     for second in range(seconds + 1):
         now = START + second * S
-        held = {LONG: account(now if launches else START), OTHER: account(now if other else START - 60 * S)}
+        long = account(now if launches else START, ended_ns=START if has_turns else 0)
+        held = {LONG: long, OTHER: account(now if other else START - 60 * S)}
         lengths.look(held, busy(*pids) if second >= gap else busy(2), OWNERS, now)  # type: ignore[arg-type]
     return dict(lengths.endless_s)
 
@@ -47,6 +59,12 @@ def test_a_kernel_is_endless_after_six_seconds_in_which_its_container_launched_n
     assert seconds_of_endless(5) == {}
     assert seconds_of_endless(6) == {LONG: 6}
     assert seconds_of_endless(9) == {LONG: 9}
+
+
+def test_early_launches_in_a_turn_that_does_not_end_hide_no_endless_kernel() -> None:
+    """As a rank of a job does whose host is far ahead: launches that a kernel may be waiting for go early."""
+    assert seconds_of_endless(5, launches=True, has_turns=True) == {}
+    assert seconds_of_endless(9, launches=True, has_turns=True) == {LONG: 9}
 
 
 def test_a_container_that_launches_or_is_not_on_the_card_or_has_no_neighbour_has_no_endless_kernel() -> None:

@@ -18,6 +18,8 @@ class Card:
     taken: float = 0.0
     are_hidden: bool = False
     answers: bool = True
+    job: frozenset[CardUuid] = frozenset()
+    is_job_used: bool = False
 
     def set(self, iterations: int) -> None:
         self.iterations = iterations
@@ -27,6 +29,12 @@ class Card:
 
     def others(self) -> bool:
         return self.taken > 0 and not self.are_hidden
+
+    def job_cards(self) -> frozenset[CardUuid]:
+        return self.job
+
+    def used_elsewhere(self) -> CardUuid | None:
+        return min(self.job) if self.is_job_used else None
 
 
 @dataclass
@@ -88,3 +96,19 @@ def test_a_card_that_does_not_answer_changes_nothing() -> None:
     world.run(60)
     assert world.card.iterations == 1000
     assert world.session.load_percent is None
+
+
+def test_use_of_another_card_of_the_job_counts_as_use_of_this_one() -> None:
+    """Its ranks wait for each other: the load would meet the next collective."""
+    world = World()
+    world.run(30)
+    world.card.job, world.card.is_job_used = frozenset({CardUuid("GPU-c"), CardUuid("GPU-b")}), True
+    world.run(60)
+    assert world.card.iterations == 0
+    slept = world.reports[-1]
+    assert slept.message.startswith("Sleep: others use GPU-b, which has a job with this card, load ")
+    assert slept.job_gpus == ("GPU-b", "GPU-c")
+    world.card.is_job_used = False
+    world.run(7)
+    assert world.card.iterations > 0
+    assert world.reports[-1].message.startswith("Idle for ")
