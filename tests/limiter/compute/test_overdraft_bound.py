@@ -37,6 +37,7 @@ class Program:
     excess: int = 0  # what the early launches of the turn took more than they counted
     most_excess: int = 0
     early: int = 0  # launches
+    sample: tuple[int, int] | None = None  # end and time of the early launch that is timed
 
     def run(self, actual: int) -> None:
         """A kernel is on the card, behind those before it."""
@@ -60,6 +61,8 @@ class Program:
             self.excess += max(0, actual - counted)
             self.most_excess = max(self.most_excess, self.excess)
         self.run(actual)
+        if early and self.sample is None:
+            self.sample = self.ends, actual
         if not known and not early:
             self.assumed = int(self.pure.early_launches_assume(U64(self.assumed), U64(actual)))
 
@@ -106,12 +109,23 @@ class Program:
                 self._charge_until(now)
             left = int(self.pure.early_launches_take_back(ctypes.byref(self.turn.early)))
             self.pure.overdraft_return(self.card.row, U64(left), U64(0), U64(now))
+            self._note_sample(now)
             if loan := int(self.pure.overdraft_lend(self.card.row, U64(need), charges > 0, U64(now))):
                 self.pure.turn_lend(ctypes.byref(self.turn), U64(loan), U64(now))
                 self.now = now
                 return
         self.now = max(self.now, self.ends)
         self._end_turn()
+
+    def _note_sample(self, now: int) -> None:
+        """What early launches took beyond their loans is lent too, as far as one of them was timed."""
+        assert self.turn is not None
+        early = ctypes.byref(self.turn.early)
+        if self.sample is not None and self.sample[0] <= now:
+            self.pure.early_launches_note_sample(early, U64(self.sample[1]))
+            self.sample = None
+        more = int(self.pure.early_launches_lend_used(early, U64(now)))
+        self.pure.overdraft_return(self.card.row, U64(0), U64(more), U64(now))
 
     def _polls(self, due: int) -> Iterator[int]:
         now = max(due, self.now)
@@ -127,7 +141,7 @@ class Program:
 
     def _end_turn(self) -> None:
         assert self.turn is not None
-        turn, self.turn = self.turn, None
+        turn, self.turn, self.sample = self.turn, None, None
         begun = next(begin for begin, _ in self.spans if begin >= turn.begun_at)
         measured = self.ends - begun
         used = int(self.pure.early_launches_used(ctypes.byref(turn.early), U64(measured), U64(self.now)))
@@ -157,10 +171,13 @@ def used_within(spans: list[tuple[int, int]], begin: int, end: int) -> int:
 
 
 def bound(program: Program, longest: int) -> int:
-    """What may be used beyond the share: see the consequences in ADR 170."""
-    kernel = max(longest, SLOW)
-    in_a_turn = 2 * kernel + OVERDRAFT + program.most_excess
-    return BURST_CAP + BUDGET + kernel + OVERDRAFT + in_a_turn * OVERDRAFT // SECOND + program.most_excess
+    """What may be used beyond the share: see the consequences in ADR 170.
+
+    Of the two kernels one is the turn's first launch, and the other one goes after a second on a full overdraft.
+    """
+    kernels = 2 * max(longest, SLOW)
+    in_a_turn = kernels + OVERDRAFT + program.most_excess
+    return BURST_CAP + BUDGET + kernels + OVERDRAFT + in_a_turn * OVERDRAFT // SECOND + program.most_excess
 
 
 @settings(max_examples=40)
