@@ -166,7 +166,7 @@ def test_ranks_that_are_started_again_have_their_turns_together(
     """As elastic training does after a rank was killed: the others end, and all come back in their containers."""
     broken, folders = start_ranks(world, idle_node, 77, policy, (0, 1), is_apart=is_apart)
     job = start_job(50, policy, is_apart=is_apart)
-    together(broken, job, "steps")
+    before_s = min(together(broken, job, "steps") for _ in range(3))
     broken.tell("steps", 10_000)
     job.tell("steps", 10)
     time.sleep(0.1)
@@ -177,7 +177,7 @@ def test_ranks_that_are_started_again_have_their_turns_together(
     again = Job([start_rank(world, folder, device, 2) for device, folder in places], 78)
     if not is_apart:
         open_memory(again.sessions)
-    assert reached(lambda: together(again, job, "steps") <= 2 * SLOWER * ALONE_S)
+    assert reached(lambda: together(again, job, "steps") <= SLOWER * max(before_s, 2 * ALONE_S))
 
 
 @pytest.mark.parametrize("is_apart", [True, False])
