@@ -47,6 +47,20 @@ def test_delay_kernels_do_not_give_up_beside_another_container(tenants: Tenants,
     assert reached(lambda: tuner.session("delays.timings(20, 100)")["given_up"] == 0)
 
 
+def test_what_the_host_does_after_a_timing_is_not_charged(make_container: Make) -> None:
+    """A program compiles for 50 ms between two timings of 0.2 ms, whose delay kernels spin for some ms."""
+    container, rounds, host = make_container(LIMIT, 60), 12, 0.05
+    session = start(container)
+    session("delays.timings(3, 200)")
+    before = container.region().cards[0].gpu_ns
+    for _ in range(rounds):
+        session("delays.timings(1, 200)")
+        time.sleep(host)
+    session("launches.feed(20, 0.01)")
+    charged = (container.region().cards[0].gpu_ns - before) / 1e9
+    assert charged < rounds * host / 2
+
+
 @pytest.mark.parametrize("cores", SHARES)
 def test_a_kernel_that_waits_for_another_stream_ends_soon(make_container: Make, cores: int) -> None:
     session = start(make_container(LIMIT, cores))

@@ -462,13 +462,26 @@ static void correct_drain(struct gate *gate) {
     conclude_turn(gate, false);
 }
 
+static void end_early_launches(struct gate *gate) {
+    if (!early_launches_may_be_awaited(&gate->turn.early) || gate->in_driver) return;
+    if (advance(gate, GATE_WORK_ASKED, (struct gate_view){0}).action != GATE_LOOK_AT_STREAMS) return;
+    {
+        RELEASE_GATE(gate);
+        gate_measure_end_early_launches(gate);
+    }
+    advance(gate, GATE_TURN_GOES_ON, (struct gate_view){.is_queue_turn = gate->is_queue_turn});
+}
+
 void gate_drive_end_wait(struct gate *gate, uint64_t since, bool ends_period) {
     HOLD_GATE(gate);
     uint64_t now = clock_now();
     linked_window_note_wait(&gate->request, false);
     gate_queue_note_host_waited(gate, now - since, ends_period);
     struct gate_step step = advance_at(gate, GATE_HOST_WAITED, (struct gate_view){0}, now);
-    if (step.action == GATE_NOTE_BUSY) gate_queue_note_busy(gate, now - since, now);
+    if (step.action == GATE_NOTE_BUSY) {
+        gate_queue_note_busy(gate, now - since, now);
+        end_early_launches(gate);
+    }
     if (step.action == GATE_CORRECT_DRAIN) correct_drain(gate);
 }
 

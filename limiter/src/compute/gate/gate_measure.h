@@ -12,6 +12,10 @@ enum drain {
     DRAIN_TIMED_OUT /* neither */
 };
 
+/* The host has waited for the card: if the launches before the first loan are over, the ends of the early ones are
+ * recorded. At the next launch, what the host does until then would lie before them. */
+void gate_measure_end_early_launches(struct gate *gate);
+
 /* Waits until the turn's work has drained, which a launch that needs `need` ns of GPU time waits for: until `until` at
  * most, CLOCK_MONOTONIC in ns; UINT64_MAX = without a bound: then the overdraft is one. Each second of such a wait is
  * charged. */
