@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack docs wheel images krew release lock lock-images clean
+.PHONY: help run test test-failed test-heavy test-heavy-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack docs wheel images krew release lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,10 +29,16 @@ run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs
 	@$(BIN)/python -m vgpu.simulator
 
 test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no cluster, no GPU
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
+	$(BIN)/python -m pytest --ignore tests/contract -n $(TEST_PROCESSES) --dist worksteal
 
 test-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make test` once more, one at a time
 	$(BIN)/python -m pytest $(ONLY_FAILED)
+
+test-heavy: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that start whole programs or try thousands of cases
+	$(BIN)/python -m pytest -m heavy -n $(TEST_PROCESSES) --dist worksteal
+
+test-heavy-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make test-heavy` once more, one at a time
+	$(BIN)/python -m pytest -m heavy $(ONLY_FAILED)
 
 test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on real time or run under sanitizers
 	$(BIN)/python -m pytest -m slow --timeout 300 -n $(SLOW_TEST_PROCESSES) --dist loadfile

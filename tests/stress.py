@@ -1,6 +1,6 @@
 """`python -m tests.stress FILE`: runs a test file twenty times beside two busy loops, and counts the rounds that pass.
 
-Fast and slow tests both run, one after the other. The output of a round that fails is kept in build/stress/.
+Fast, heavy and slow tests all run, one after the other. The output of a round that fails is kept in build/stress/.
 """
 
 import argparse

@@ -22,6 +22,7 @@ def test_exit():
 """
 
 
+@pytest.mark.heavy
 def test_crashes_are_reported(tmp_path: Path) -> None:
     (tmp_path / "test_crashes.py").write_text(CRASHES)
     plugins = ["-p", "xdist.plugin", "-p", "tests.crashed_workers"]

@@ -27,6 +27,7 @@ def can_unshare() -> bool:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not can_unshare(), reason="needs unshare, ip, IPv6, and the right to make network namespaces")
 def test_every_part_is_reached_where_only_ipv6_is() -> None:

@@ -54,6 +54,7 @@ def until(check: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.heavy
 def test_rounds_and_failures_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_round_that_does_not_end_is_killed(tmp_path: Path) -> None:
     assert stress.failed_tests(str(file), tmp_path / "log", within_s=0.1) == ["(the round did not end in time)"]
 
 
+@pytest.mark.heavy
 def test_a_file_that_does_not_exist_is_no_success(tmp_path: Path) -> None:
     assert stress.failed_tests(str(tmp_path / "none.py"), tmp_path / "log")
 

@@ -47,6 +47,7 @@ def ratios(world: World, tmp_path: Path, part: str) -> dict[str, ResultRow]:
     return {row.id: row for row in result.decode(path.read_text()).rows}
 
 
+@pytest.mark.heavy
 def test_each_call_has_a_cost_and_no_program_fails(world: World, tmp_path: Path) -> None:
     found = ratios(world, tmp_path, "costs")
     assert set(found) == {row_id for line in COSTS.lines for row_id in line.ids if row_id.startswith("costs.")}

@@ -15,6 +15,8 @@ from benchmarks.record.result import ResultRow
 from simgpu import state_directory
 from simgpu.world import World
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(limiter.__file__).parents[1]
 
 

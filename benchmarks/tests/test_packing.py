@@ -28,6 +28,7 @@ def on_node(fleet: FleetArrays, node: int) -> NodeRoom:
     return NodeRoom(int(fleet.cpu[node]), int(fleet.memory[node]), [CardRoom(*map(int, column)) for column in columns])
 
 
+@pytest.mark.heavy
 def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None:
     trace = traces.generate(MIX, cards=40, seed=3)
     fleet = FleetArrays(trace.machines)
@@ -79,6 +80,7 @@ def test_at_a_steady_load_all_that_does_not_leave_is_accounted() -> None:
     assert fleet.used == CARD * 4 - fleet.free.sum()
 
 
+@pytest.mark.heavy
 def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> None:
     nodes, pods, result = tmp_path / "nodes.csv", tmp_path / "pods.csv", tmp_path / "r.json"
     nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,96000,262144,8,V100\nn3,8000,1,0,\n")
@@ -109,6 +111,7 @@ def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> No
         traces.read(nodes, pods)
 
 
+@pytest.mark.heavy
 async def test_the_verbs_choose_the_nodes_and_cards_that_the_arrays_choose() -> None:
     trace = traces.generate(MIX, cards=30, seed=4, cpu_only=False)
     fleet, verbs = FleetArrays(trace.machines), VerbsFleet(trace.machines, "fragmentation")

@@ -2,8 +2,12 @@
 
 import random
 
+import pytest
+
 from benchmarks.calls import quantile_ratio
 from benchmarks.calls.quantile_ratio import CallRound, Ratio
+
+pytestmark = pytest.mark.heavy
 
 
 def rounds(count: int, factor: float) -> list[CallRound]:

@@ -145,6 +145,7 @@ def test_simulated_results_are_used_only_when_asked(run: Run, tmp_path: Path) ->
     assert run("--check", "--simulated")[0] == 1
 
 
+@pytest.mark.heavy
 def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"leaks": []}')
     command = [sys.executable, "-m", "benchmarks.report", "--check", "--results", str(tmp_path)]

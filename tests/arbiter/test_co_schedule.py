@@ -220,6 +220,7 @@ def longest_wait(node: Node) -> int:
     return (len(node.sets) + 1) * (BUDGET + DRAIN_MAX + SINGLE_MAX) + MISALIGNED_WAIT
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 10))])
 def test_jobs_on_random_sets_of_cards_run_together_and_within_a_bound(pure: ctypes.CDLL, block: int) -> None:
     step = real_step(pure)
@@ -240,6 +241,7 @@ def take_card_after_card(views: list[View], states: list[int], now: int) -> list
     ]
 
 
+@pytest.mark.heavy
 def test_a_planted_hold_and_wait_is_found() -> None:
     """Jobs that are called on common cards begin on them at the same moment, or never."""
     found = 0

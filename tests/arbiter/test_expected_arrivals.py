@@ -74,6 +74,7 @@ def test_two_late_arrivals_end_the_prediction_and_a_new_period_is_learned(pure: 
     assert predict(pure, shifted) == 354 * MS
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kernel", [MS // 10, MS // 2, MS])
 @pytest.mark.parametrize(("quick", "burner"), [(HALF, HALF), (demand(30), demand(0, "best-effort"))])
 def test_a_periodic_client_finds_the_card_free(

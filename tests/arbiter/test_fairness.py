@@ -3,11 +3,15 @@
 import ctypes
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.arbiter.simulation import MS, SECOND, Demand, FalseClient, Inference, Process, World, demand
 from tests.arbiter.test_schedule import BEHAVIOURS
+
+pytestmark = pytest.mark.heavy
+
 
 KERNELS = (MS // 2, 2 * MS)
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a simulated history is slow to shrink
@@ -52,6 +56,7 @@ def test_shares_equal_those_of_the_oracle(
         assert abs(share - expected) <= (1 if asked.policy == 0 else 5)
 
 
+@pytest.mark.heavy
 @settings(max_examples=12, phases=NO_SHRINKING)
 @example(
     cores=[16, 35], behaviours=[("never ends, and is idle", 1), ("announces long work", 17)], unlimited=0, quick=True

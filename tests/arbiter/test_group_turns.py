@@ -96,6 +96,7 @@ def has_turn(card: SharedCard, process: Process) -> bool:
     return bool(card.library.schedule_page(card.schedule, process.client).contents.turn)
 
 
+@pytest.mark.heavy
 def test_a_group_gets_the_sum_of_its_members_beside_a_fixed_share_and_a_trainer(card: SharedCard) -> None:
     group = card.group(30)
     for _ in range(3):
@@ -110,6 +111,7 @@ def test_a_group_gets_the_sum_of_its_members_beside_a_fixed_share_and_a_trainer(
     assert together + fixed + trainer > 90
 
 
+@pytest.mark.heavy
 def test_a_groups_share_is_that_of_one_tenant_however_many_members_it_has(card: SharedCard) -> None:
     group, other = card.group(40), card.tenant(demand(40, "burst"))
     for _ in range(6):

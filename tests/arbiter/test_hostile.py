@@ -189,6 +189,7 @@ def test_a_client_cannot_end_the_turn_of_another(node: Node, turn: int) -> None:
     assert is_served(other)
 
 
+@pytest.mark.heavy
 def test_the_turn_of_a_killed_client_ends(node: Node) -> None:
     one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     honest = one.connect()
@@ -243,6 +244,7 @@ def test_random_bytes_in_a_region_do_not_delay_other_containers(node: Node, seed
     assert is_served(honest)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(4))
 def test_the_arbiter_survives_random_messages(node: Node, seed: int) -> None:
     honest, _, container = pair(node)

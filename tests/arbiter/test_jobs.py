@@ -84,6 +84,7 @@ def test_an_arbiter_that_is_killed_in_a_jobs_turn_begins_anew(node: Node) -> Non
     until(lambda: all(second.turns))
 
 
+@pytest.mark.heavy
 def test_who_says_that_cards_of_others_are_linked_gains_nothing(node: Node) -> None:
     """A container can write its region, so it may claim anything of the cards there; turns are its own only."""
     false, other = add(node, (0,), linked=2**32 - 1), add(node, (0,))

@@ -4,6 +4,8 @@ import functools
 import time
 from dataclasses import replace
 
+import pytest
+
 from tests.arbiter.conftest import Container, Node, until
 from tests.arbiter.jobs import (
     BUSY_UNTIL,
@@ -100,6 +102,7 @@ def test_a_container_is_told_that_work_of_another_one_is_late_and_waited_for(nod
     assert first.clients[0].read().job_awaited == 0
 
 
+@pytest.mark.heavy
 def test_who_names_no_job_or_another_one_gains_nothing_and_harms_nobody(node: Node) -> None:
     """Whatever its region says of its cards. A job is in the limits file, which the container cannot write."""
     honest, other = pair(node)
@@ -127,6 +130,7 @@ def has_whole_turn(job: Job, all_jobs: list[Job]) -> bool:
     return False
 
 
+@pytest.mark.heavy
 def test_two_containers_of_a_job_on_one_card_have_turns_as_before(node: Node) -> None:
     doubled, other = gang(node, 0, 0), add(node, (0,), linked=0)
     for job in (doubled, other):
@@ -166,6 +170,7 @@ def test_a_job_that_the_limits_name_no_longer_is_none(node: Node) -> None:
     until(lambda: [client.read().job for client in first.clients] == [0, 0])
 
 
+@pytest.mark.heavy
 def test_the_lowest_share_of_a_jobs_containers_counts_for_all(node: Node) -> None:
     """What each container may use without the arbiter shows what share it has with it."""
     high, low = share_of(0, 80, "burst"), share_of(1, 20, "burst")
@@ -222,6 +227,7 @@ def test_a_job_that_owes_on_one_card_waits_on_all_until_that_is_repaid(node: Nod
     assert 0.35 < time.monotonic() - begun < 1
 
 
+@pytest.mark.heavy
 def test_a_job_that_repays_for_longer_than_a_tenant_counts_as_active_stays_one(node: Node) -> None:
     """Before, it was none after two seconds: the card that owed nothing had a turn, and spun for the other one."""
     job = fixed_gang(node)
@@ -258,6 +264,7 @@ def test_a_rank_that_does_not_work_keeps_no_turn_of_a_job_that_is_alone(node: No
     until(lambda: job.clients[1].turn == 0, 0.03)
 
 
+@pytest.mark.heavy
 def test_a_job_without_fixed_shares_that_is_alone_needs_no_turns(node: Node) -> None:
     job = gang(node, 0, 1)
     job.want()

@@ -263,6 +263,7 @@ def test_a_tenant_that_is_behind_in_the_trial_ends_it(pure: ctypes.CDLL) -> None
     assert card.ends[0] - card.begins[0] <= 0.5 * SECOND
 
 
+@pytest.mark.heavy
 def test_the_other_way_is_measured_again_more_and_more_seldom(pure: ctypes.CDLL) -> None:
     card = Card(pure)
     card.run(1800)

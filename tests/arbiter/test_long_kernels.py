@@ -25,6 +25,8 @@ from tests.arbiter.simulation import (
     demand,
 )
 
+pytestmark = pytest.mark.heavy
+
 MakeWorld = Callable[..., World]
 KERNELS = (100 * MS, 700 * MS, 3000 * MS)
 KINDS = (Process, WaitingForEach)

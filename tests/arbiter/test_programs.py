@@ -27,6 +27,7 @@ def beside_burner(world: World, inference: Inference, burner: Demand, kernel: in
     return world.shares(3 * SECOND)[1]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kernel", [100 * US, 500 * US])
 @pytest.mark.parametrize(("asked", "burner"), [(HALF, HALF), (FIXED, BEST_EFFORT)])
 @pytest.mark.parametrize("jitter", [0, 2 * MS])
@@ -66,6 +67,7 @@ def test_neither_a_pause_of_the_holder_nor_the_starvation_floor_delays_a_latency
     assert not has_starved or starved >= 0.8
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("jitter", [0, 100 * US])
 @pytest.mark.parametrize("kernel", [100 * US, 460 * US, 500 * US])
 def test_a_program_that_sleeps_between_requests_finds_the_card_free(

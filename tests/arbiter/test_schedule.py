@@ -82,6 +82,7 @@ def test_a_burst_tenant_does_not_wait_for_two_turns_of_another_in_a_row(make_wor
     assert all(max(process.waits) < longest for process in world.processes.values())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("suitable", [MS // 2, 4 * MS])
 def test_turns_are_short_beside_a_program_that_waits_for_each_step(make_world: MakeWorld, suitable: int) -> None:
     """Steps of 4 ms: each waits for one turn of about its own length, as natively, where time slices alternate."""
@@ -121,6 +122,7 @@ class Watched(Process):
         super().launch()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", [Process, WaitingForEach])
 def test_turns_of_programs_with_little_in_flight_are_as_long_as_others(
     make_world: MakeWorld, kind: type[Process]
@@ -415,6 +417,7 @@ def test_a_tenant_alone_is_uncontended_and_asks_at_most_once_a_second(make_world
     assert alone.page.contended == 0
 
 
+@pytest.mark.heavy
 def test_uncontended_time_is_not_charged(make_world: MakeWorld) -> None:
     world = make_world()
     one, other = world.tenant(demand(50, "burst")), world.tenant(demand(50, "burst"))
@@ -426,6 +429,7 @@ def test_uncontended_time_is_not_charged(make_world: MakeWorld) -> None:
     assert world.shares(SECOND) == pytest.approx((49, 49), abs=2)
 
 
+@pytest.mark.heavy
 def test_300_waiting_tenants_all_get_turns(make_world: MakeWorld) -> None:
     world = make_world()
     processes = start_loads(world, *[demand(30)], *[demand()] * 299)
@@ -436,6 +440,7 @@ def test_300_waiting_tenants_all_get_turns(make_world: MakeWorld) -> None:
     assert min(others) > 0
 
 
+@pytest.mark.heavy
 def test_free_at_is_exact_after_any_number_of_turns(make_world: MakeWorld) -> None:
     world = make_world()
     processes = start_loads(world, demand(50, "burst"), demand(50, "burst"))
@@ -453,6 +458,7 @@ def test_a_changed_share_holds_from_the_next_turn(make_world: MakeWorld) -> None
     assert world.shares(2 * SECOND) == pytest.approx((60, 30), abs=0.5)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("guarantee", [0, 30])
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_false_messages_take_nothing_from_other_tenants(make_world: MakeWorld, behaviour: str, guarantee: int) -> None:
@@ -467,6 +473,7 @@ def test_false_messages_take_nothing_from_other_tenants(make_world: MakeWorld, b
     assert max(max(process.waits) for process in honest) <= (300 if is_paid_for else 60) * MS
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("error", [10 * DAY, -500 * SECOND, ANY - 2000 * SECOND], ids=["ahead", "behind", "overflow"])
 @pytest.mark.parametrize("kind", [Process, Inference], ids=["load", "inference"])
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ def test_a_step_that_is_far_longer_than_a_turn_is_no_step(make_world: MakeWorld)
     assert max(process.waits[-1] for process in world.processes.values()) < 10 * MS
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("asked", [demand(30), demand(0, "best-effort")])
 def test_turns_of_other_policies_are_as_they_are_without_steps(make_world: MakeWorld, asked: Demand) -> None:
     """A fixed share's client ends its turns itself, and a best-effort tenant is preempted."""

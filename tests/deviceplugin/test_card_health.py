@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.deviceplugin.conftest import World
 from tests.deviceplugin.test_uninvited import reports
 from tests.strategies import container
@@ -18,6 +20,7 @@ async def has_reasons(world: World, *wanted: str) -> bool:
     return await reasons(world) == list(wanted)
 
 
+@pytest.mark.heavy
 async def test_an_xid_of_one_card_takes_only_this_card_and_tells_its_pods(world: World) -> None:
     await world.run("hit", container("main", gpu_mem=512))
     await world.run("beside", container("main", gpu_mem=512), gpus=1)
@@ -48,6 +51,7 @@ async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))
 
 
+@pytest.mark.heavy
 async def test_a_restarted_plugin_keeps_since_when_a_card_is_ill_and_conditions_are_as_they_are(world: World) -> None:
     world.driver.ill[uuid(1)] = "UncorrectableEcc2"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc2"))
@@ -84,6 +88,7 @@ async def test_a_card_that_another_plugin_offers_too_is_not_offered_here(world: 
     await world.until(lambda: has_reasons(world, "", ""))
 
 
+@pytest.mark.heavy
 async def test_the_pods_of_a_replaced_card_are_told_and_the_new_card_has_its_index_alone(world: World) -> None:
     await world.run("held", container("main", gpu_mem=512))
     await world.run("beside", container("main", gpu_mem=512), gpus=1)

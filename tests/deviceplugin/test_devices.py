@@ -24,6 +24,7 @@ def test_ids_are_short_enough_and_the_last_partial_slice_counts() -> None:
     assert max(len(device.id) for device in listed) <= 63
 
 
+@pytest.mark.heavy
 @given(mib=st.lists(st.integers(1, 30_000), max_size=4), slice_mib=st.integers(1, 300))
 def test_the_size_of_the_list_is_that_of_the_message(mib: list[int], slice_mib: int) -> None:
     gpus = [gpu(index, size) for index, size in enumerate(mib)]

@@ -19,6 +19,8 @@ from tests.vgpu.node.builders import NODE, uuid
 from vgpu.domain import names
 from vgpu.domain.quantity import MIB
 
+pytestmark = pytest.mark.heavy
+
 VERSION = "580.95.05"  # of the simulated driver
 BUSY_S = 2.0  # by which the relaying process may note a registration late, on a busy machine
 

@@ -51,6 +51,7 @@ async def has(url: str, *texts: str) -> bool:
     return all(text in found for text in texts)
 
 
+@pytest.mark.heavy
 async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world: World, served: str) -> None:
     pod = await idle_world.run("p", container("main", gpu_mem=512))
     await with_status(idle_world, "p", main=ID)
@@ -65,6 +66,7 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
 
 
+@pytest.mark.heavy
 async def test_a_card_that_is_held_whole_has_all_its_slices_held(idle_world: World, served: str) -> None:
     """The sum over cards is then what is allocated."""
     await idle_world.run("p", container("main", gpu=1), gpus=0)
@@ -73,6 +75,7 @@ async def test_a_card_that_is_held_whole_has_all_its_slices_held(idle_world: Wor
     await idle_world.until(lambda: has(served, *held))
 
 
+@pytest.mark.heavy
 async def test_a_process_that_has_ended_counts_no_more_before_nvml_is_asked_again(
     idle_world: World, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +104,7 @@ async def test_a_process_that_has_ended_counts_no_more_before_nvml_is_asked_agai
         released.set()
 
 
+@pytest.mark.heavy
 async def test_the_limits_of_a_cards_containers_do_not_exceed_the_card(idle_world: World, served: str) -> None:
     """PreStartContainer proves the containers of a chain at once, and allocations stay until the pod ends."""
     inits = (sidecar("side", gpu_mem=256), container("first", gpu_mem=700), container("second", gpu_mem=700))
@@ -129,6 +133,7 @@ async def limits_of(url: str) -> list[float]:
     return [float(line.split()[-1]) for line in lines if line.startswith("vgpu_container_memory_limit_bytes{")]
 
 
+@pytest.mark.heavy
 async def test_a_process_that_nvml_does_not_list_counts_for_the_container_of_its_cgroup(
     idle_world: World, served: str
 ) -> None:
@@ -149,6 +154,7 @@ async def counts(url: str, name: str) -> bool:
     return any(line.startswith(name) and float(line.split()[-1]) > 0 for line in (await scraped(url)).split("\n"))
 
 
+@pytest.mark.heavy
 async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_the_label(
     idle_world: World, served: str
 ) -> None:

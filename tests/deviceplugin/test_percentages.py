@@ -8,6 +8,7 @@ from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.domain import names, slices
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("memory_mib", "percent", "gpus"), [(81_008, 50, 1), (143_771, 25, 1), (24_564, 10, 1), (15_360, 14, 2)]
 )

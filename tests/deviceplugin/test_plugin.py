@@ -24,12 +24,14 @@ async def test_a_pod_gets_its_card_its_limits_and_a_fresh_region(world: World) -
     assert envs == {"NVIDIA_VISIBLE_DEVICES": uuid(1)}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("policy", MemoryPolicy)
 async def test_the_memory_policy_reaches_the_limits(world: World, policy: MemoryPolicy) -> None:
     pod = await world.run("p", container(gpu_mem=1000), annotations={names.MEMORY_POLICY: policy})
     assert world.limits(pod).memory_policy is policy
 
 
+@pytest.mark.heavy
 async def test_each_pod_of_a_burst_gets_its_own_limits(world: World) -> None:
     """Pods on alternating cards with different cores: admitted one after the other, then started all at once."""
     pods = [await world.create(f"p{n}", container(gpu_mem=SLICE_MIB, gpu_cores=n + 1), gpus=n % 2) for n in range(12)]
@@ -96,6 +98,7 @@ async def test_a_restarted_container_gets_a_fresh_region(world: World) -> None:
     assert region.decode(path.read_bytes()).cards == ()
 
 
+@pytest.mark.heavy
 async def test_a_pod_that_takes_all_free_devices_is_identified_at_its_start(world: World) -> None:
     """The kubelet does not call GetPreferredAllocation for it; PreStartContainer finds the holder by List."""
     world.driver.cards.pop()

@@ -68,6 +68,7 @@ async def test_a_deleted_gpunode_is_created_again(world: World) -> None:
     await world.until(world.cards, within_s=3)
 
 
+@pytest.mark.heavy
 async def test_without_a_limiter_that_can_be_mounted_no_card_is_offered_and_no_container_starts(world: World) -> None:
     """A container whose loader finds a damaged library would run without limits."""
     pod = await world.create("p", gpus=1)
@@ -97,6 +98,7 @@ async def test_a_damaged_library_is_repaired_while_the_plugin_runs(world: World)
     await world.until(is_repaired)
 
 
+@pytest.mark.heavy
 async def test_after_an_upgrade_a_restarted_container_gets_the_region_that_its_library_reads(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ async def test_a_card_uuid_on_two_nodes_is_reported(idle_world: World) -> None:
     assert (await idle_world.gpunode())["status"]["conflicts"] == [f"{uuid(1)} is also on node other"]
 
 
+@pytest.mark.heavy
 async def test_the_lease_follows_the_registration(world: World) -> None:
     async def holder() -> str | None:
         record = await world.lease()
@@ -215,6 +218,7 @@ async def test_a_restarted_plugin_remembers_init_containers(world: World) -> Non
     assert world.limits(pod, "a").cards[0].cores == 7
 
 
+@pytest.mark.heavy
 async def test_a_restarted_plugin_counts_the_running_pods(world: World) -> None:
     await world.run("first", container(gpu_mem=512, gpu_cores=60))
     await world.stop_plugin()
@@ -226,6 +230,7 @@ async def test_a_restarted_plugin_counts_the_running_pods(world: World) -> None:
         await world.kubelet.start_container(second)
 
 
+@pytest.mark.heavy
 async def test_short_pods_never_share_an_id(world: World) -> None:
     """Pods end while others are admitted: every ID has one holder, and every container its own limits."""
     numbers = iter(range(60))

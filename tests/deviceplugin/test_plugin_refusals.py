@@ -57,6 +57,7 @@ async def test_while_no_file_can_be_made_a_pod_is_admitted_and_its_start_is_refu
     assert await world.can_start(pod), "the record was saved at the start"
 
 
+@pytest.mark.heavy
 async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(
     impatient_world: World,
 ) -> None:
@@ -90,6 +91,7 @@ async def test_a_pod_that_does_not_fit_is_refused_until_another_ends(world: Worl
     await world.until(lambda: world.can_start(second))
 
 
+@pytest.mark.heavy
 async def test_what_a_pod_deleted_by_force_uses_is_given_out_only_after_its_processes_have_ended(world: World) -> None:
     """The kubelet offers its devices to the next pod at once, while its container ignores SIGTERM."""
     gone = await world.run("gone", container(gpu_mem=1536))

@@ -69,6 +69,7 @@ async def metrics(url: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.heavy
 async def test_series_are_equal_to_the_metrics_of_the_same_time(idle_world: World, served: str, tmp_path: Path) -> None:
     statuses = []
     pod = await idle_world.run("p", container("main", gpu_mem=512))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, REPLICA_SET, reports, use, with_status
 from tests.strategies import container
@@ -57,6 +59,7 @@ async def test_a_process_without_the_limiter_is_reported_until_it_ends(world: Wo
     assert await reports(world) == []
 
 
+@pytest.mark.heavy
 async def test_memory_that_the_region_does_not_say_is_reported_and_a_restart_of_the_container_ends_it(
     world: World,
 ) -> None:

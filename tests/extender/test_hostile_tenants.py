@@ -44,6 +44,7 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(part)
 
 
+@pytest.mark.heavy
 @given(tenants.admissible)
 def test_a_row_of_the_rest_has_bounded_texts_without_control_characters(pod: dict[str, Any]) -> None:
     found = row_of(pod)
@@ -51,6 +52,7 @@ def test_a_row_of_the_rest_has_bounded_texts_without_control_characters(pod: dic
     assert len(json.dumps(found)) < 32 * MAX_TEXT
 
 
+@pytest.mark.heavy
 @given(tenants.admissible)
 def test_tables_keep_one_line_for_each_pod_and_other_lines_readable(pod: dict[str, Any]) -> None:
     both = [row_of(pod), row_of(NEIGHBOUR)]

@@ -32,6 +32,8 @@ from vgpu.domain import names
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.simulator.api import server
 
+pytestmark = pytest.mark.heavy
+
 POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-extender"
 CHILDREN = 2  # the admin's process and the drain

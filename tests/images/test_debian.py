@@ -20,6 +20,7 @@ WORDS = st.from_regex(r"[a-z0-9][a-z0-9.+:~-]{0,9}", fullmatch=True)
 PACKAGES = st.builds(debian.Package, WORDS, WORDS, WORDS, st.just(HASH))
 
 
+@pytest.mark.heavy
 @given(st.lists(PACKAGES, unique=True))
 def test_the_lock_is_read_as_it_was_written(packages: list[debian.Package]) -> None:
     assert debian.parse(debian.formatted(packages)) == sorted(packages)
@@ -89,6 +90,7 @@ def test_licences_are_read_only_of_files_that_name_them(tmp_path: Path) -> None:
     assert debian.licences(tmp_path) == {"python3.11": "see /usr/share/doc/python3.11/copyright", "zlib1g": "Zlib"}
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get")
 def test_an_archive_that_cannot_be_reached_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("no_proxy", "NO_PROXY"):

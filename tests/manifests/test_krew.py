@@ -7,6 +7,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from release import krew
@@ -40,6 +41,7 @@ def test_the_command_needs_no_url_and_takes_its_options_for_no_folder(tmp_path: 
     assert f"uri: {krew.NO_URL}/v" in (tmp_path / "out" / "vgpu.yaml").read_text()
 
 
+@pytest.mark.heavy
 def test_the_program_runs_the_installed_package_or_says_what_to_install(tmp_path: Path) -> None:
     subprocess.run(["tar", "-xzf", made(tmp_path) / "vgpu.tar.gz", "-C", tmp_path], check=True)
     program = tmp_path / "vgpu" / "kubectl-vgpu"

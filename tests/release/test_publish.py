@@ -136,6 +136,7 @@ def test_only_what_others_can_build_again_is_a_release() -> None:
     assert "is not known" in program.uncommitted(identity.identify("0.2.0", None))
 
 
+@pytest.mark.heavy
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for out in (tmp_path, tmp_path / "file"):

@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from simgpu import usage
 from simgpu.world import World
 
+pytestmark = pytest.mark.heavy
+
+
 MIB = 1 << 20
 PAGE = 2 * MIB
 OUT_OF_MEMORY = 2

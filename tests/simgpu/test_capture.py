@@ -7,6 +7,8 @@ import pytest
 from simgpu.session import ProbeSession
 from simgpu.world import World
 
+pytestmark = pytest.mark.heavy
+
 MIB = 1 << 20
 INVALID_VALUE, ILLEGAL_STATE = 1, 401
 UNSUPPORTED, INVALIDATED, UNMATCHED, CAPTURED_EVENT, WRONG_THREAD = 900, 901, 903, 907, 908

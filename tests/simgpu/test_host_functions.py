@@ -30,6 +30,7 @@ def test_a_function_is_called_behind_the_work_before_it(session: ProbeSession, s
     assert session(CALLED) == ["first"]
 
 
+@pytest.mark.heavy
 def test_later_work_of_the_stream_waits_for_the_function(session: ProbeSession, stream: int) -> None:
     kernel = session("launches.kernel(10)")
     assert session(f"host_functions.call('first', {stream}, 1)") == 0
@@ -55,6 +56,7 @@ def test_the_driver_s_functions_work_while_a_function_runs(session: ProbeSession
     assert session(CALLED) == []
 
 
+@pytest.mark.heavy
 def test_the_end_of_a_context_waits_for_the_function_that_runs_and_drops_the_next(session: ProbeSession) -> None:
     context = session("host_functions.context(0)")
     stream = session("captures.stream()")

@@ -138,6 +138,7 @@ def test_small_pieces_share_the_page_they_are_in(pair: Pair) -> None:
     assert pair.used() == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("before", "call", "result"),
     [
@@ -292,6 +293,7 @@ def test_the_file_of_descriptors_is_there_for_processes_of_any_user(world: World
     assert (world.state / "shares").stat().st_mode & 0o777 == 0o666
 
 
+@pytest.mark.heavy
 def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..., World]) -> None:
     """Exporters create and free shared memory in a loop; each is killed at a random instant."""
     chance = random.Random(5)

@@ -49,6 +49,7 @@ def test_a_stopped_process_keeps_its_memory(world: World) -> None:
     assert world.probe("fill", "10") == [{"mib": CAPACITY_MIB - 50000, "result": OUT_OF_MEMORY}]
 
 
+@pytest.mark.heavy
 def test_processes_racing_for_the_last_bytes_never_both_get_them(make_world: Callable[..., World]) -> None:
     world = make_world(state_directory.make_cards(1, memory_mib=4))
     racers = [world.session() for _ in range(3)]
@@ -62,6 +63,7 @@ def test_processes_racing_for_the_last_bytes_never_both_get_them(make_world: Cal
     assert usage.bytes_by_card(world.state) == {}
 
 
+@pytest.mark.heavy
 def test_processes_filling_together_take_the_card_exactly(world: World) -> None:
     racers = [world.session() for _ in range(4)]
     for racer in racers:
@@ -72,6 +74,7 @@ def test_processes_filling_together_take_the_card_exactly(world: World) -> None:
     assert [*usage.peak_bytes_by_card(world.state).values()] == [CAPACITY_MIB * MIB]
 
 
+@pytest.mark.heavy
 def test_killing_in_the_middle_of_allocations_leaves_nothing(world: World) -> None:
     keeper = world.hold(1000)
     chance = random.Random(11)

@@ -100,6 +100,7 @@ def test_a_wrong_pipe_directory_is_no_error(daemon: MpsDaemon, tmp_path: Path) -
     assert outside.process.pid not in daemon.clients()
 
 
+@pytest.mark.heavy
 def test_percentages_are_the_lower_of_the_daemons_and_the_programs(daemon: MpsDaemon) -> None:
     assert attribute(daemon.client(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="50"), 16) == 66
     daemon.tell("set_default_active_thread_percentage 25")
@@ -118,6 +119,7 @@ def test_each_client_is_held_to_the_limit_of_pinned_memory(daemon: MpsDaemon) ->
         assert client(f"alloc({MIB})")[0] == OUT_OF_MEMORY
 
 
+@pytest.mark.heavy
 def test_a_fault_ends_the_clients_of_its_server_only(make_daemon: MakeDaemon, world: World) -> None:
     ours, theirs = make_daemon("ours"), make_daemon("theirs")
     faulty, neighbour, other, outside = ours.client(), ours.client(), theirs.client(), world.session()
@@ -136,6 +138,7 @@ def test_a_client_that_waits_for_its_work_is_woken_by_a_fault(daemon: MpsDaemon)
     assert waiting.answer() == ILLEGAL_ADDRESS
 
 
+@pytest.mark.heavy
 def test_after_a_fault_new_clients_are_refused_until_those_before_it_have_ended(daemon: MpsDaemon) -> None:
     faulty, stopped = daemon.client(), daemon.client()
     stopped.process.send_signal(signal.SIGSTOP)
@@ -199,6 +202,7 @@ def test_another_user_may_ask_the_daemon_and_change_nothing(world: World) -> Non
         mps_daemon.end_all(world)
 
 
+@pytest.mark.heavy
 def test_nvml_lists_clients_and_server_and_only_the_server_has_samples(daemon: MpsDaemon, world: World) -> None:
     clients, outside = [daemon.client(), daemon.client()], world.session()
     assert outside("start()") == 0
@@ -242,6 +246,7 @@ def test_quit_waits_for_clients_and_serves_no_new_ones(daemon: MpsDaemon) -> Non
     assert daemon.process.wait(5) == 0
 
 
+@pytest.mark.heavy
 def test_quit_with_a_time_limit_ends_the_server_of_a_client_that_never_exits(daemon: MpsDaemon) -> None:
     client = daemon.client()
     server = daemon.server()

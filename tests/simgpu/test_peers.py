@@ -1,7 +1,11 @@
 """Access of a context to another device's memory, and copies between contexts."""
 
+import pytest
+
 from simgpu.session import ProbeSession
 from simgpu.world import World
+
+pytestmark = pytest.mark.heavy
 
 INVALID_VALUE, INVALID_CONTEXT = 1, 201
 ALREADY_ENABLED, NOT_ENABLED, UNSUPPORTED = 704, 705, 217

@@ -10,6 +10,8 @@ import pytest
 from simgpu import build, usage
 from simgpu.world import World
 
+pytestmark = pytest.mark.heavy
+
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100
 CAPACITY_MIB = 81920

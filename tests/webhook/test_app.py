@@ -111,6 +111,7 @@ async def test_a_deep_pod_is_mutated_and_validated(client: httpx.AsyncClient, le
     assert names.GPU_MEM in response["status"]["message"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("limits", [SHARE, {"nvidia.com/gpumem": "1"}, {"cpu": "1"}])
 async def test_a_pod_of_6000_containers_is_refused_at_once(client: httpx.AsyncClient, limits: dict[str, str]) -> None:
     """A review holds the event loop, and so every other user's pods: the time must not grow with the square."""

@@ -4,6 +4,7 @@ import json
 import time
 
 import httpx
+import pytest
 
 from extender.state.pod_reader import PodReader
 from tests.hostile_pods import corpus
@@ -11,6 +12,8 @@ from tests.hostile_pods.case import Case
 from tests.webhook import builders
 from vgpu.domain.asks import manifest
 from webhook import app
+
+pytestmark = pytest.mark.heavy
 
 RULES = builders.rules(builders.H100)
 CPU_S = 1.0

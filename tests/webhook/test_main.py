@@ -18,6 +18,8 @@ from tests.webhook.fake_api import FakeApi
 from vgpu.domain import names
 from webhook.certificates import ca_objects
 
+pytestmark = pytest.mark.heavy
+
 CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in ca_objects.KINDS]
 SECRET = "/api/v1/namespaces/vgpu-system/secrets/vgpu-webhook-ca"
 NODES = {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "n"}, "status": {"cards": []}}]}

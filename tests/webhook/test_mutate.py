@@ -140,6 +140,7 @@ def test_mutation_is_idempotent(pod: dict[str, Any]) -> None:
     assert mutate.mutate(once, RULES).pod == once
 
 
+@pytest.mark.heavy
 @given(builders.pods())
 def test_a_copy_of_an_admitted_pod_is_admitted(pod: dict[str, Any]) -> None:
     """All that admission, the scheduler and the extender add to a pod may come back with a copy of it."""
@@ -152,6 +153,7 @@ def test_a_copy_of_an_admitted_pod_is_admitted(pod: dict[str, Any]) -> None:
     assert validate.on_create(mutate.mutate(copy, RULES).pod, RULES) == []
 
 
+@pytest.mark.heavy
 @given(builders.pods())
 def test_the_patch_makes_the_mutated_pod_and_overwrites_no_list(pod: dict[str, Any]) -> None:
     after = mutate.mutate(pod, RULES).pod

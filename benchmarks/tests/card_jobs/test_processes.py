@@ -99,6 +99,7 @@ def test_a_rank_that_fails_ends_the_wait_with_its_last_words(tmp_path: Path) -> 
         assert time.monotonic() - begun < 10
 
 
+@pytest.mark.heavy
 def test_a_rank_that_hangs_says_where_and_ends(tmp_path: Path) -> None:
     with (
         two_ranks(tmp_path, seventh="time.sleep(1000)") as ranks,

@@ -99,6 +99,7 @@ def test_names_that_are_not_utf_8_do_no_harm(node: NodeRoot) -> None:
     assert len(found) == 4
 
 
+@pytest.mark.heavy
 def test_hundreds_of_files_are_read_in_a_moment(node: NodeRoot) -> None:
     node.driver()
     for number in range(1000):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.deviceplugin.conftest import World
@@ -117,6 +118,7 @@ def totals(found: Scrape) -> Iterator[Total]:
 NVML_MIB = {"a": 410, "b": 30, "two": 710}  # of each process; `two` has one that uses both cards
 
 
+@pytest.mark.heavy
 async def test_every_total_of_a_node_is_the_sum_by_hand(idle_world: World, served: str) -> None:
     regions = {}
     for number, (name, (amounts, more)) in enumerate(REQUESTS.items()):

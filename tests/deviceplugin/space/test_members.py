@@ -193,10 +193,12 @@ def run_in_own_mounts(state: Path, script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.heavy
 def test_a_members_path_leads_to_its_groups_directory_once_a_daemon_serves_it(state: Path) -> None:
     run_in_own_mounts(state, "")
 
 
+@pytest.mark.heavy
 def test_what_is_removed_with_an_allocation_is_not_its_groups_directory(state: Path) -> None:
     run_in_own_mounts(
         state,
@@ -208,6 +210,7 @@ assert (space.pipe(ON_CARD) / "control").exists()
     )
 
 
+@pytest.mark.heavy
 def test_a_container_that_is_no_member_any_more_finds_nothing(state: Path) -> None:
     run_in_own_mounts(
         state,

@@ -1,5 +1,7 @@
 """Members whose processes are no clients of an MPS server, and do not say so, as the plugin tells of them."""
 
+import pytest
+
 from tests.deviceplugin.conftest import PODS, World
 from tests.deviceplugin.test_metrics import has, served
 from tests.deviceplugin.test_uninvited import ID as CONTAINER
@@ -27,6 +29,7 @@ async def is_told(world: World, reason: str) -> bool:
     return told == ([reason] if reason else []) and status == ("False" if reason else "True")
 
 
+@pytest.mark.heavy
 async def test_a_program_without_the_limiter_that_is_no_client_is_reported_until_it_is_one(
     idle_world: World, served: str
 ) -> None:

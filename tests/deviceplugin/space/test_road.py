@@ -125,6 +125,7 @@ def seen_in_own_mounts(world: World, state: Path) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.heavy
 def test_members_are_clients_of_the_server_that_their_start_brought_up_and_nobody_else_is(
     world: World, state: Path
 ) -> None:

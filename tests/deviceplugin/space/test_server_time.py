@@ -55,6 +55,7 @@ def seconds_of(text: str, series: str) -> list[float]:
     return [float(line.split()[-1]) for line in text.split("\n") if line.startswith(series)]
 
 
+@pytest.mark.heavy
 async def test_members_have_their_servers_time_and_others_have_none(
     idle_world: World, directories: SpaceDirectories, server: int, served: str
 ) -> None:

@@ -81,6 +81,7 @@ async def statuses(admin: Admin, token: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.heavy
 async def test_each_caller_sees_what_the_callers_rights_are_for(opened: Opened, reviewer: Reviewer) -> None:
     async with opened(client=reviewer, has_reviews=True) as admin:
         await admin.world.create_pod(gpu_mem=256)

@@ -53,6 +53,7 @@ async def test_lists_and_totals_leave_a_closed_node_out_of_what_is_free(
     assert (finding["severity"], finding["about"], finding["reason"]) == (way[3], "n2", way[2])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", WAYS, ids=["cordoned", "not-ready", "unreachable"])
 async def test_metrics_simulations_and_commands_name_a_closed_node(
     admin: Admin, server: Server, way: tuple[str, dict[str, Any], str, str]

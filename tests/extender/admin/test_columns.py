@@ -81,6 +81,7 @@ def test_a_filter_is_about_a_column_that_lists_can_be_sorted_by() -> None:
     assert {column.name for column in declared if column.filter and not column.sortable} == set()  # type: ignore[attr-defined]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("path", "schema"),
     [("nodes", "NodeSchema"), ("gpus", "GpuSchema"), ("pods", "PodSchema"), ("pending", "PendingPodSchema")],

@@ -1,9 +1,12 @@
 """The page of the REST reads as prose, and has a way back."""
 
+import pytest
+
 from extender.admin.routes import docs_page
 from tests.extender.admin.conftest import Admin
 
 
+@pytest.mark.heavy
 async def test_names_stand_as_code_and_a_link_leads_back(admin: Admin) -> None:
     page = docs_page.html(await admin.get("/openapi.json"))
     assert "`" not in page.replace("```", "")

@@ -170,6 +170,7 @@ class Several(Asked):
         ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -198,6 +199,7 @@ async def test_right_sizes_are_ordered_and_filtered_by_their_fields(opened: Open
         assert unknown["errors"][0]["field"] == "sort"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("path", "schema"), [("usage", "UsageItemSchema"), ("rightsize", "RightSizeItemSchema")])
 async def test_rows_of_reports_have_the_fields_of_the_document(opened: Opened, path: str, schema: str) -> None:
     async with opened(reports=Asked()) as admin:

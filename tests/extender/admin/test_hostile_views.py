@@ -13,6 +13,8 @@ from tests.extender.admin.conftest import Admin, Opened
 from tests.hostile_pods import tenants
 from vgpu.domain import names
 
+pytestmark = pytest.mark.heavy
+
 UNPAIRED = "\ud800"  # written as \ud800 in JSON; it cannot be encoded
 TEXTS = [*tenants.ESCAPES[:4], *tenants.MARKUP[:3], tenants.FORMULAS[0], "x" * 10_000]
 ODD = [UNPAIRED, "a\0b", *tenants.ESCAPES[:3], "x" * 100_000]

@@ -133,6 +133,7 @@ async def test_a_value_of_the_wrong_form_is_told_in_words(
     assert answer.json()["detail"].startswith(said)
 
 
+@pytest.mark.heavy
 async def test_every_pattern_of_a_parameter_has_words(admin: Admin) -> None:
     document = await admin.get("/openapi.json")
     operations = [operation for path in document["paths"].values() for operation in path.values()]
@@ -168,6 +169,7 @@ async def test_an_unchanged_answer_is_304(admin: Admin) -> None:
     assert changed.status_code == 200
 
 
+@pytest.mark.heavy
 async def test_a_long_answer_is_packed_for_a_client_that_accepts_it(admin: Admin) -> None:
     for _ in range(90):
         await admin.world.create_pod(gpu_mem=512)
@@ -190,6 +192,7 @@ async def test_unknown_objects_and_paths_are_404(admin: Admin) -> None:
         assert (await admin.get(path, 404))["status"] == 404
 
 
+@pytest.mark.heavy
 async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     status = {"status": {"cards": [{**_card("n1", 0), "healthy": False, "reason": "XID 79"}, _card("n1", 1)]}}
     status["status"]["cards"][1]["exclusiveProcess"] = True
@@ -210,6 +213,7 @@ def _card(node: str, index: int) -> dict[str, object]:
     return {"uuid": f"GPU-{node}-{index}", "index": index, "model": "NVIDIA H100", "memoryMiB": 2048, "healthy": True}
 
 
+@pytest.mark.heavy
 async def test_the_page_about_the_api_needs_nothing_from_elsewhere(admin: Admin) -> None:
     page = (await admin.http.get("/api/v1/docs")).text
     assert "/api/v1/gpus/{uuid}/cordon" in page
@@ -241,6 +245,7 @@ async def test_pods_are_selected_by_labels(admin: Admin) -> None:
     assert (await admin.get("/pods", 422, selector="a in (b)"))["errors"][0]["field"] == "selector"
 
 
+@pytest.mark.heavy
 async def test_bad_pods_of_one_namespace_hide_no_finding_about_another(admin: Admin) -> None:
     async def create(namespace: str, name: str) -> None:
         pod = strategies.pod(strategies.container(gpu_mem="none"))

@@ -20,6 +20,8 @@ from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NodeName
 from vgpu.placement.policies import DefaultPolicies
 
+pytestmark = pytest.mark.heavy
+
 GANG = (DEFAULT_NAMESPACE, GangSource.ANNOTATION, "train")
 SINCE_MS, UNTIL_MS = 1_764_442_401_000, 1_764_443_001_000
 UNTIL = "2025-11-29T19:03:21+00:00"

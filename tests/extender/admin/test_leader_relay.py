@@ -99,6 +99,7 @@ async def listening(admin: Admin, is_loopback: bool, files: dict[str, Path]) -> 
         await asyncio.gather(running, return_exceptions=True)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("tls", ["own", "file", "none"])
 async def test_every_question_about_the_history_is_answered_by_the_leading_replica(two: Any, tls: str) -> None:
     async with two(tls) as both:

@@ -14,6 +14,8 @@ from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
 from vgpu.domain.identifiers import NodeName
 
+pytestmark = pytest.mark.heavy
+
 OLD, NEW = NodeName("n1"), NodeName("n4")
 
 

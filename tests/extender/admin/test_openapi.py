@@ -84,6 +84,7 @@ async def test_many_requests_to_each_operation(
     assert min(count for label, count in sent.items()) >= 1
 
 
+@pytest.mark.heavy
 async def test_a_few_requests_to_each_operation(
     world: World, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from tests.extender.admin.conftest import Admin
 from vgpu.domain import names
 from vgpu.placement.policies import DefaultPolicies
 
+pytestmark = pytest.mark.heavy
+
 
 def manifest(name: str = "new", **amounts: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [strategies.container(**amounts)]}}

@@ -31,6 +31,8 @@ from vgpu.adapters.child_process import Restarts
 from vgpu.domain import names
 from vgpu.pacing.back_off import BackOff
 
+pytestmark = pytest.mark.heavy
+
 STARTED_S = 30.0
 IDENTITY = "this-replica"
 STOPPED_S = cluster_client.FRAME_S + 5.0

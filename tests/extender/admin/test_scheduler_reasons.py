@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from tests import strategies
 from tests.extender.admin.conftest import Admin
 from tests.extender.conftest import PODS
 from vgpu.domain import names
+
+pytestmark = pytest.mark.heavy
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 TAINTED = "0/3 nodes are available: 3 node(s) had untolerated taint(s). preemption: 0/3 nodes are available."

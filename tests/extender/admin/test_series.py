@@ -65,6 +65,7 @@ async def test_a_pod(opened: Opened, reports: SqlReports) -> None:
         assert (await admin.get("/pods/default/none/series", **PERIOD))["containers"] == []
 
 
+@pytest.mark.heavy
 async def test_a_tenant_sees_its_own_containers_only(opened: Opened, reports: SqlReports, reviewer: Reviewer) -> None:
     async with opened(reports=reports, client=reviewer, has_reviews=True) as admin:
         await admin.world.create_pod(gpu_mem=256)

@@ -79,6 +79,7 @@ async def test_long_bodies_without_a_length_are_read_slowly_and_short_ones_at_on
         assert time.monotonic() - begun > 0.4
 
 
+@pytest.mark.heavy
 async def test_streams_and_lists_under_way_end_with_the_server_and_no_traceback(
     world: World, opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_token_file_must_hold_a_token(tmp_path: Path) -> None:
         admin_service._token(tmp_path / "none")
 
 
+@pytest.mark.heavy
 async def test_connections_are_bounded_and_silent_ones_end(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "most_connections", lambda: 3)
     monkeypatch.setattr(connections, "SILENCE_S", 0.5)

@@ -9,6 +9,8 @@ from tests import strategies
 from tests.extender.admin.conftest import Admin
 from vgpu.domain import names
 
+pytestmark = pytest.mark.heavy
+
 
 def manifest(name: str, /, annotations: dict[str, str] | None = None, **amounts: Any) -> dict[str, Any]:
     metadata = {"name": name, "labels": {"app": name}, "annotations": annotations or {}}

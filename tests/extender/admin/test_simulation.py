@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def learned(asked: list[Wanted]) -> DefaultPolicies:
     return DefaultPolicies(demand=typical.demand(lambda _: 5000, 9000, 8), models=models)
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(PackingPolicy))
 def test_it_lands_where_the_oracle_lands(data: st.DataObject, policy: PackingPolicy) -> None:
@@ -80,6 +82,7 @@ def test_it_lands_where_the_oracle_lands(data: st.DataObject, policy: PackingPol
         fleet.apply(Update([changed], data.draw(st.sampled_from([(), NAMES[:1]]))))
 
 
+@pytest.mark.heavy
 @settings(max_examples=30, deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(1, 6))
 def test_a_gang_lands_where_the_oracle_lands(data: st.DataObject, size: int, count: int) -> None:

@@ -36,6 +36,7 @@ async def answers(admin: Admin) -> dict[str, Any]:
     return found | {"/simulate": await admin.post("/simulate", {"pods": [{"pod": MANIFEST}]})}
 
 
+@pytest.mark.heavy
 async def test_every_route_says_since_when_the_extender_hears_nothing(opened: Opened, admin: Admin) -> None:
     assert {answer["staleSince"] for answer in (await answers(admin)).values()} == {""}
     alarm = PartAlarm("error", "extender", "WatchSilent", "the API server has sent nothing", SINCE_MS)
@@ -172,6 +173,7 @@ async def test_doctor_shows_what_a_device_plugin_says_of_its_node(admin: Admin) 
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "path", ["/usage", "/rightsize", "/history", "/gpus/GPU-n1-0/series", "/pods/default/p/series"]
 )

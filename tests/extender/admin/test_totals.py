@@ -40,6 +40,8 @@ from vgpu.domain.cards import measured_use, summary
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName, PodUid
 
+pytestmark = pytest.mark.heavy
+
 __all__ = ["server"]  # a fixture
 
 BOUND: Mapping[str, tuple[str, str, dict[str, Any]]] = {  # by pod: node, cards, request

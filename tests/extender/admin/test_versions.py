@@ -53,6 +53,7 @@ def labels_of(workload: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.heavy
 async def test_versions_of_all_parts(opened: Opened) -> None:
     webhook = labels_of("vgpu-webhook")
     pods = Pods(

@@ -21,6 +21,7 @@ async def test_a_body_that_is_no_json_has_a_field(admin: Admin, body: bytes) -> 
     assert error["detail"].startswith("is no readable JSON")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("pod", "field", "said"),
     [

@@ -57,6 +57,7 @@ async def test_an_unchanged_message_is_posted_once_and_renewed_before_it_expires
     assert await posted(world) == [("Full", "no room", 2)]
 
 
+@pytest.mark.heavy
 async def test_a_changed_message_goes_to_the_same_event_less_and_less_often(world: World) -> None:
     async with recording(world, world.clock) as recorder:
         for n in range(3600):
@@ -94,6 +95,7 @@ async def test_an_event_that_has_expired_is_created_again(world: World) -> None:
     assert len(await posted(world)) == 1
 
 
+@pytest.mark.heavy
 async def test_a_crowd_is_posted_at_the_rate_of_the_bucket_and_nothing_is_lost(world: World) -> None:
     async with recording(world, world.clock) as recorder:
         for n in range(60):

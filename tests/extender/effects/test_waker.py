@@ -72,6 +72,7 @@ async def cordon(world: World, *, cordoned: bool) -> None:
     )
 
 
+@pytest.mark.heavy
 async def test_an_uncordoned_node_wakes_as_many_pods_as_it_can_take(world: World) -> None:
     await cordon(world, cordoned=True)
     pods = [await waiting(world) for _ in range(5)]
@@ -166,6 +167,7 @@ async def delete_and_create(world: World) -> None:
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1")["status"]})
 
 
+@pytest.mark.heavy
 async def test_ten_thousand_waiting_pods_hold_up_no_verb_and_cost_few_writes(world: World) -> None:
     pod = world.cluster.objects.pods[(await waiting(world))["metadata"]["uid"]]
     await cordon(world, cordoned=True)

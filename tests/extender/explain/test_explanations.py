@@ -5,6 +5,8 @@ import json
 from http import HTTPStatus
 from typing import Any
 
+import pytest
+
 from extender import app
 from extender.explain import explanations
 from tests.extender.conftest import World
@@ -43,6 +45,7 @@ async def test_the_reply_is_sent_before_the_event_is_made(world: World) -> None:
     assert world.seen.recorder.rests(pod["metadata"]["uid"])
 
 
+@pytest.mark.heavy
 async def test_each_of_several_pods_has_its_turn_of_the_event_loop(world: World) -> None:
     pods = [await world.create_pod(gpu_mem=TOO_MUCH_MIB) for _ in range(3)]
     for pod in pods:

@@ -101,6 +101,7 @@ class Stream:
 LONGEST_WAIT_S = int(HOLD_AFTER_S) + LONGEST_LIFE_S + 2 * WAKE_S
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(2))
 def test_a_gang_is_placed_when_the_pods_that_run_have_ended(seed: int) -> None:
     stream = Stream(random.Random(seed))
@@ -113,6 +114,7 @@ def test_a_gang_is_placed_when_the_pods_that_run_have_ended(seed: int) -> None:
     assert stream.extender.holding.cards == 0
 
 
+@pytest.mark.heavy
 def test_without_kept_room_the_gang_waits_as_long_as_small_pods_come() -> None:
     stream = Stream(random.Random(0), hold_after_s=0)
     stream.step()
@@ -133,6 +135,7 @@ def test_two_gangs_that_need_every_card_are_placed_one_after_the_other() -> None
     assert stream.placed_after(two, LONGEST_WAIT_S) is not None
 
 
+@pytest.mark.heavy
 def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     stream = Stream(random.Random(2))
     lasting = stream.pod(gpu_mem=256)
@@ -152,6 +155,7 @@ def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     assert "so room on 4 cards is kept free for it until 1970-01-01T00:02:00+00:00 at most" in waits[1]
 
 
+@pytest.mark.heavy
 def test_no_room_is_kept_against_pods_of_higher_priority() -> None:
     stream = Stream(random.Random(3), priority=10)
     stream.step()

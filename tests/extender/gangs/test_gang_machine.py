@@ -302,6 +302,7 @@ class ManyGangs(Gangs):
 
 
 TestGangs = Gangs.TestCase
+TestGangs = pytest.mark.heavy(TestGangs)
 TestGangs.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestManyGangs = ManyGangs.TestCase
 TestManyGangs.settings = settings(max_examples=400, stateful_step_count=50, deadline=None)

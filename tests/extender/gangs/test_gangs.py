@@ -303,6 +303,7 @@ async def test_refused_members_of_a_crowd_make_no_member_of_another_namespace_fo
         assert await condition(world, pod) == "all 3 pods of the gang exist"
 
 
+@pytest.mark.heavy
 async def test_gated_members_do_not_count(world: World) -> None:
     pods = await members(world, 2, size=3)
     obj = {**pods[0], "metadata": {**pods[0]["metadata"], "name": "gated"}}

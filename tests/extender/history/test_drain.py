@@ -170,6 +170,7 @@ def test_pods_that_a_first_list_lacks_ended_in_an_interval(pipeline: Pipeline) -
     assert [(end.pod.uid, end.after_ms, end.at_ms) for end in ends] == [("uid-1", MONDAY + HOUR, MONDAY + 6 * HOUR)]
 
 
+@pytest.mark.heavy
 def test_old_events_go_and_their_usage_stays(pipeline: Pipeline) -> None:
     pipeline.now = MONDAY + 100 * 24 * HOUR
     pipeline.record(make.decision(1), make.end(1), make.decision(2, MONDAY + HOUR), Watched("replica", pipeline.now))

@@ -67,6 +67,7 @@ def check(engine: Engine, pods: Sequence[dict[str, Any]]) -> None:
         assert namespace in (OTHER, "hostile")
 
 
+@pytest.mark.heavy
 @settings(max_examples=15, deadline=None)
 @given(pods=st.lists(tenants.admissible, min_size=1, max_size=4))
 def test_what_tenants_write_is_stored_and_changes_no_others_usage(empty: Path, pods: list[dict[str, Any]]) -> None:

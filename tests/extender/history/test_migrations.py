@@ -38,6 +38,7 @@ def a_row(metadata: MetaData, table: str) -> dict[str, Any]:
     return {column.name: values[column.type.python_type] for column in columns}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("revision", revisions())
 def test_every_revision_reaches_the_newest_with_its_rows(bare: Engine, revision: str) -> None:
     database.migrate(bare, revision)

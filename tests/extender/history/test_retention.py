@@ -78,6 +78,7 @@ def workloads() -> Iterable[Record]:
         yield make.end(number, MONDAY + number * DAY // 100 + 1000)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("written", [ended_pods, restarts, measured, workloads])
 def test_the_largest_size_holds_while_an_old_pod_runs(engine: Engine, written: Callable[[], Iterable[Record]]) -> None:
     old = make.decision(1, MONDAY - 10 * DAY)
@@ -129,6 +130,7 @@ def test_a_clock_that_is_ahead_while_nothing_is_stored_changes_nothing(engine: E
     assert progress == (now // HOUR - 1, 0)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("marks_are_ahead", [False, True])
 def test_usage_of_pods_after_a_clock_that_was_ahead(engine: Engine, *, marks_are_ahead: bool) -> None:
     """The mark is that of the extender, on the machine of which the clock was wrong."""
@@ -143,6 +145,7 @@ def test_usage_of_pods_after_a_clock_that_was_ahead(engine: Engine, *, marks_are
     assert share_seconds(engine, now + 4 * HOUR) == 3 * 900
 
 
+@pytest.mark.heavy
 def test_a_clock_that_is_ahead_for_one_purge_costs_a_day_of_events(engine: Engine) -> None:
     now = MONDAY + 5 * DAY
     store(engine, [*ended_pods(), Watched("replica", now), Watched("replica", now + 100 * DAY)])
@@ -160,6 +163,7 @@ def test_a_mark_of_a_clock_that_was_ahead_is_replaced(engine: Engine) -> None:
     assert end.after_ms == MONDAY + HOUR
 
 
+@pytest.mark.heavy
 def test_the_decision_of_a_running_pod_stays_and_its_other_events_go(engine: Engine) -> None:
     now = MONDAY + 100 * DAY
     store(engine, [make.decision(1), Start(make.pod(), NODE, ContainerName("main"), MONDAY), Watched("replica", now)])
@@ -167,6 +171,7 @@ def test_the_decision_of_a_running_pod_stays_and_its_other_events_go(engine: Eng
     assert [type(event) for event in events(engine)] == [Decision]
 
 
+@pytest.mark.heavy
 def test_one_purge_by_age_takes_one_day(engine: Engine) -> None:
     now = MONDAY + 100 * DAY
     store(engine, [*ended_pods(), Watched("replica", now)])

@@ -74,6 +74,7 @@ def test_figures_are_the_differences_between_reports(engine: Engine) -> None:
     assert card.containers == of_pod(engine)
 
 
+@pytest.mark.heavy
 def test_the_sum_of_the_figures_is_what_the_reports_say(engine: Engine) -> None:
     store(engine, [make.decision(), *reports(150)])
     found = figures(engine)
@@ -82,6 +83,7 @@ def test_the_sum_of_the_figures_is_what_the_reports_say(engine: Engine) -> None:
     assert [figure.until_ms for figure in found[:-1]] == [figure.from_ms for figure in found[1:]]
 
 
+@pytest.mark.heavy
 def test_reports_that_come_again_late_and_in_any_order_change_nothing(engine: Engine) -> None:
     """Two replicas write them, and a drain that was killed takes a batch again."""
     written = [make.decision(), *reports(70)]
@@ -133,6 +135,7 @@ def test_a_later_pod_of_the_name_has_series_of_its_own(engine: Engine) -> None:
     assert of_pod(engine).containers == ()
 
 
+@pytest.mark.heavy
 def test_beyond_the_hours_that_are_kept_figures_are_hourly(engine: Engine) -> None:
     store(engine, [make.decision(), *reports(50 * 60), Watched("r", MONDAY + 50 * HOUR)])
     retention.purge(engine, Retention(90, 1000, 1 << 30, 48), MONDAY + 50 * HOUR)
@@ -151,6 +154,7 @@ def test_series_without_points_are_deleted(engine: Engine) -> None:
         assert [connection.scalar(select(func.count()).select_from(table)) for table in (PointRow, SeriesRow)] == [0, 0]
 
 
+@pytest.mark.heavy
 def test_a_point_takes_no_more_than_is_said(engine: Engine) -> None:
     """Retention counts with this size, and docs/history.md says with it what a day takes: 288 points of a series."""
     many = [
@@ -195,6 +199,7 @@ def test_nothing_is_lost_over_a_restart(engine: Engine, tmp_path: Path) -> None:
     assert sum(figure.used_ms for figure in figures(engine)) == 100 * 20 * 20
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("since", [MONDAY + 7 * MINUTE, MONDAY + 61 * MINUTE])
 def test_a_time_begins_with_the_figure_that_ends_in_it(engine: Engine, since: int) -> None:
     store(engine, [make.decision(), *reports(90)])

@@ -71,6 +71,7 @@ def test_a_whole_card_counts_fully(engine: Engine) -> None:
     assert (row.share_seconds, row.gpu_seconds_asked) == (3600.0, 3600.0)
 
 
+@pytest.mark.heavy
 def test_every_dimension(engine: Engine, rolled: bool) -> None:
     two_days = make.end(1, MONDAY + 36 * HOUR)
     store(engine, make.decision(1, MONDAY + 12 * HOUR, labels={"team": "vision"}), two_days)
@@ -96,6 +97,7 @@ def test_every_dimension(engine: Engine, rolled: bool) -> None:
     assert hours == {("2024-10-04", "team"): 12, ("2024-10-05", "team"): 12, ("2024-10-04", "other"): 1}
 
 
+@pytest.mark.heavy
 def test_filters(engine: Engine) -> None:
     store(engine, make.decision(1, labels={"team": "a"}), make.end(1))
     store(engine, make.decision(2, MONDAY, make.card("GPU-b"), namespace="other"), make.end(2, namespace="other"))
@@ -247,6 +249,7 @@ def take_all(engine: Engine, order: list[Record], twice: list[Record], rolls: se
     }
 
 
+@pytest.mark.heavy
 def test_the_text_of_a_report_depends_on_neither_time_nor_data(engine: Engine) -> None:
     """SQLAlchemy keeps hundreds of texts with what it made of them, about 200 KB each."""
     texts: set[str] = set()

@@ -1,6 +1,7 @@
 """The room of few rows, as one array of all cards, gives the numbers of the room that goes from card to card."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def rooms(draw: st.DrawFn) -> tuple[NodeRoom, FewRows]:
     return NodeRoom(*host, cards), FewRows(*host, [stacked])
 
 
+@pytest.mark.heavy
 @given(rooms(), asks, st.lists(asks, min_size=1, max_size=3))
 def test_both_forms_give_the_same_numbers(both: tuple[NodeRoom, FewRows], ask: PodAsk, typical: list[PodAsk]) -> None:
     rows = len(both[0].cpu_milli)

@@ -35,6 +35,8 @@ from vgpu.placement.costs import fragmentation
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import PodAsk
 
+pytestmark = pytest.mark.heavy
+
 N0 = NodeName("n0")
 
 READER = PodReader()

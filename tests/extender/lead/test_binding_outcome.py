@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any, Final
 
+import pytest
+
 from extender.lead import binding_outcome
 from tests.extender.conftest import World
 from vgpu.domain.errors import KubernetesError
@@ -90,6 +92,7 @@ async def test_a_refused_retry_of_a_bound_pod_keeps_the_reservation_until_the_wa
     assert world.used_slices() == [4, 0]
 
 
+@pytest.mark.heavy
 async def test_a_retry_restarts_the_expiry(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", LOST), ("before", LOST)]

@@ -124,6 +124,7 @@ async def bind(client: KubernetesClient, leader: Replica) -> None:
     await client.patch(f"{PODS}/p/status", {"status": {"phase": "Running", "containerStatuses": [running]}})
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "how", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)], ids=["stopped", "killed"]

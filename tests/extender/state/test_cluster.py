@@ -211,3 +211,4 @@ class Accounting(RuleBasedStateMachine):
 TestAccounting = Accounting.TestCase
 TestAccounting.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
 TestAccounting = pytest.mark.timeout(120)(TestAccounting)
+TestAccounting = pytest.mark.heavy(TestAccounting)

@@ -303,3 +303,4 @@ class HeldReports(RuleBasedStateMachine):
 TestHeldReports = HeldReports.TestCase
 TestHeldReports.settings = settings(max_examples=300, stateful_step_count=25, deadline=None)
 TestHeldReports = pytest.mark.timeout(120)(TestHeldReports)
+TestHeldReports = pytest.mark.heavy(TestHeldReports)

@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from extender.verbs import preempt as preempt_verb
 from tests import strategies
 from tests.extender.conftest import PODS, World
@@ -71,6 +73,7 @@ async def test_filter_refuses_then_the_victim_leaves_and_the_pod_is_nominated(wo
     assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
 
 
+@pytest.mark.heavy
 async def test_a_nomination_is_kept_while_the_victim_ends_and_nobody_else_leaves(world: World) -> None:
     for n in range(2):
         await bound(world, f"low{n}", 1, 2048)
@@ -102,6 +105,7 @@ async def test_the_freed_card_is_reserved_for_the_pod_of_higher_priority(world: 
     assert await world.bind(await world.read(high), "n1") == ""
 
 
+@pytest.mark.heavy
 async def test_nobody_is_evicted_where_no_eviction_helps(world: World) -> None:
     await bound(world, "equal", 10, 2048)
     await bound(world, "also-equal", 10, 1024)

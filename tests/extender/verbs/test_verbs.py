@@ -170,6 +170,7 @@ async def test_a_node_with_another_slice_size_is_refused(world: World) -> None:
     assert (await world.filter(pod, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("SliceSizeMismatch")
 
 
+@pytest.mark.heavy
 async def test_a_card_uuid_on_two_nodes_with_living_plugins_belongs_to_the_newest(world: World) -> None:
     await asyncio.sleep(1.1)  # creation times are in whole seconds
     await add_duplicate(world.client)

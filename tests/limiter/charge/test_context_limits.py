@@ -10,6 +10,9 @@ from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
+pytestmark = pytest.mark.heavy
+
+
 INVALID_VALUE, OUT_OF_MEMORY, UNSUPPORTED_LIMIT = 1, 2, 215
 GIB = 1 << 30
 CONTEXT_MIB = 500

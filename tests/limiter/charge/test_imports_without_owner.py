@@ -138,6 +138,7 @@ def test_what_nobody_has_imported_ends_with_its_owner(scene: Scene) -> None:
     assert (scene.charged(), scene.held()) == (0, 0)
 
 
+@pytest.mark.heavy
 def test_the_last_of_several_importers_ends_the_charge(scene: Scene) -> None:
     """While NVML fails, closed and killed importers leave the memory to the others."""
     owner, first, second, third = (scene.process() for _ in range(4))
@@ -153,6 +154,7 @@ def test_the_last_of_several_importers_ends_the_charge(scene: Scene) -> None:
     assert (scene.charged(), scene.held()) == (0, 0)
 
 
+@pytest.mark.heavy
 def test_several_importers_are_charged_once_when_nvml_answers(scene: Scene) -> None:
     owner, first, second = (scene.process() for _ in range(3))
     scene.shared(owner, first, second)
@@ -177,6 +179,7 @@ def test_a_program_that_is_replaced_leaves_what_others_have_taken(scene: Scene) 
     assert (scene.charged(), scene.held()) == (SIZE_MIB, SIZE_MIB)
 
 
+@pytest.mark.heavy
 def test_the_next_program_s_exports_are_other_memory(scene: Scene) -> None:
     """A program that replaces itself by `exec` keeps its pid and its start time, and numbers its exports anew."""
     owner, importer, other = (scene.process() for _ in range(3))
@@ -192,6 +195,7 @@ def test_the_next_program_s_exports_are_other_memory(scene: Scene) -> None:
     assert scene.charged() == charged
 
 
+@pytest.mark.heavy
 def test_where_rows_are_missing_freed_memory_keeps_its_charge_until_nvml_answers(scene: Scene) -> None:
     owner, importer = scene.process(), scene.process()
     made = scene.make(owner)
@@ -223,6 +227,7 @@ def test_a_forked_child_has_no_part_in_it(scene: Scene) -> None:
     assert scene.charged() == SIZE_MIB
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("scene", ["ipc"], indirect=True)
 @pytest.mark.parametrize("reset", ["cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxRelease_v2"])
 def test_memory_opened_by_a_handle_ends_with_the_context(scene: Scene, reset: str) -> None:
@@ -254,6 +259,7 @@ def use(path, rounds):
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("scene", ["ipc"], indirect=True)
 @pytest.mark.parametrize("victim", ["owner", "importer"])
 def test_processes_killed_at_any_moment_leave_what_is_held(scene: Scene, victim: str) -> None:

@@ -83,6 +83,7 @@ def test_modules_are_charged_until_unloaded(container: Container) -> None:
     assert container.used_mib() == CONTEXT
 
 
+@pytest.mark.heavy
 def test_processes_that_start_together_stay_under_the_limit(container: Container) -> None:
     """The first process records a context's size in the region; the others reserve it before the driver's call."""
     start(container)

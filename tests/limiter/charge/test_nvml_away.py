@@ -57,6 +57,7 @@ def test_without_nvml_s_library_the_limit_holds(container: Container, tmp_path: 
     assert container.world.mib_used() <= LIMIT_MIB + CONTEXT_MIB
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", failures.CLASSES)
 @pytest.mark.parametrize(
     "start", [pytest.param(start, marks=[pytest.mark.slow] * (start != "nvmlInit")) for start in STARTS]

@@ -163,6 +163,7 @@ def charged_mib(container: Container, kind: str) -> int:
     return container.used_mib() - (0 if kind == "sparse array" else managed_mib(container))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "percent", [pytest.param(0, marks=pytest.mark.slow), pytest.param(50, marks=pytest.mark.slow), 100]
 )

@@ -14,10 +14,12 @@ def declared(folder: str) -> set[str]:
     return headers.declared(folder, toolchain.compiler(platform.machine()))
 
 
+@pytest.mark.heavy
 def test_the_list_names_exactly_the_functions_of_the_headers() -> None:
     check.check_list(function_list.read())
 
 
+@pytest.mark.heavy
 def test_a_function_missing_from_the_list_fails_the_build() -> None:
     listed = set(function_list.read()) - {"cuMemAllocPitch", "nvmlDeviceGetSerial"}
     with pytest.raises(SystemExit) as stop:
@@ -27,11 +29,13 @@ def test_a_function_missing_from_the_list_fails_the_build() -> None:
         assert f"nvidia/{folder} declares what functions.h lacks: {sorted(missing)}" in str(stop.value)
 
 
+@pytest.mark.heavy
 def test_a_listed_function_without_a_declaration_fails_the_build() -> None:
     with pytest.raises(SystemExit, match=r"functions.h lists what no header declares: \['cuMemAlloc_v9'\]"):
         check.check_list({*function_list.read(), "cuMemAlloc_v9"})
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "name",
     [

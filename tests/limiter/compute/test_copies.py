@@ -7,6 +7,9 @@ import pytest
 from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 
+pytestmark = pytest.mark.heavy
+
+
 SIZE = 4096
 EITHER_WAY = ["cuMemcpy", "cuMemcpy_ptds", "cuMemcpyAsync", "cuMemcpyAsync_ptsz"]
 ONE_WAY = [
@@ -87,6 +90,7 @@ def test_the_wait_in_a_copy_is_counted_too(turns: Container, process: ProbeSessi
     assert (activity.synchronizes, activity.pageable_copies) == (len(waits), 12)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", ["GLOBAL", "THREAD_LOCAL", "RELAXED"])
 @pytest.mark.parametrize("function", ["cuMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"])
 def test_a_captured_copy_is_not_counted_and_the_capture_stays_valid(

@@ -65,6 +65,7 @@ def test_ten_thousand_walks(machine: Machine, plan: Plan, seed: int) -> None:
     Walk(machine, plan, Random(seed), Twin()).run()
 
 
+@pytest.mark.heavy
 def test_every_phase_and_every_event_is_reached(machine: Machine) -> None:
     reached = {seen for seed in range(400) for seen in walk(machine, seed, twin=Twin()).seen}
     assert {phase for phase, _ in reached} == {*Phase}
@@ -138,6 +139,7 @@ def fault_of(machine: Machine, walks: int) -> str | None:
     return None
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(mutant: Callable[[str, str], Machine], name: str) -> None:
     assert fault_of(mutant(*FAULTS[name]), 400)

@@ -78,6 +78,7 @@ class Program:
         return bool(self.pure.host_periods_is_host_bound(ctypes.byref(self.periods)))
 
 
+@pytest.mark.heavy
 @given(gpu=st.integers(500, 2500), host=st.integers(4000, 9000), latency=st.integers(0, 1000))
 def test_the_card_has_nearly_caught_up_when_the_host_waits(
     compute: ctypes.CDLL, gpu: int, host: int, latency: int
@@ -88,6 +89,7 @@ def test_the_card_has_nearly_caught_up_when_the_host_waits(
     assert min(waits[80:]) >= WANTED - 100 * US
 
 
+@pytest.mark.heavy
 @given(gpu=st.integers(2500, 3000), host=st.integers(7000, 7900))
 def test_few_turns_are_later_by_a_kernel_of_the_neighbour(compute: ctypes.CDLL, gpu: int, host: int) -> None:
     program = Program(compute, gpu * US, host * US, 0, launches=10, kernel=4 * MS)

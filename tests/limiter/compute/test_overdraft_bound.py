@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -180,6 +181,7 @@ def bound(program: Program, longest: int) -> int:
     return BURST_CAP + BUDGET + kernels + OVERDRAFT + in_a_turn * OVERDRAFT // SECOND + program.most_excess
 
 
+@pytest.mark.heavy
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), share=st.integers(5, 80), longest_ms=st.sampled_from([1, 20, 300, 3000, 20_000]))
 def test_no_program_gains_by_early_launches(compute: ctypes.CDLL, seed: int, share: int, longest_ms: int) -> None:

@@ -180,6 +180,7 @@ def test_only_time_with_work_is_charged(compute: ctypes.CDLL) -> None:
     assert compute.turn_cost(ctypes.byref(turn), U64(0), U64(0)) == 2 * MS  # the driver returned no time
 
 
+@pytest.mark.heavy
 @given(st.lists(st.tuples(st.integers(0, 2 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=30))
 def test_the_charge_equals_the_card_s_busy_time(compute: ctypes.CDLL, launches: list[tuple[int, int]]) -> None:
     """The oracle computes the busy time for random pauses between random kernels of known length."""

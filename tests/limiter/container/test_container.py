@@ -36,6 +36,7 @@ def inside(container: Container) -> Callable[..., list[int]]:
     return run
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "tried",
     [
@@ -67,6 +68,7 @@ def test_ld_so_preload_reaches_every_program(inside: Callable[..., list[int]], c
     assert inside(line) == [0, 2] * 3
 
 
+@pytest.mark.heavy
 def test_the_arbiter_socket_is_that_of_the_container(
     inside: Callable[..., list[int]], container: Container, tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.limiter.conftest import MIB, Container
 from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.cli.local import allocations
@@ -11,6 +13,7 @@ from vgpu.node.processes import share_files
 GONE_S = 2.0
 
 
+@pytest.mark.heavy
 def test_the_memory_of_a_killed_process_is_gone_from_top_and_metrics(container: Container) -> None:
     killed, remaining = container.session(), container.session()
     for session, mib in ((killed, 40), (remaining, 4)):

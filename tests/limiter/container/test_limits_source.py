@@ -186,6 +186,7 @@ def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, sessio
     assert total(session) == GIB
 
 
+@pytest.mark.heavy
 def test_a_program_that_reads_a_file_while_it_is_truncated_goes_on(big: Container, session: ProbeSession) -> None:
     """As `cp` and an editor do: they truncate the file, and write it again."""
     session(f"globals().update(good=open({str(path(big))!r}, 'rb').read())")
@@ -286,6 +287,7 @@ def test_a_running_job_follows_each_change(big: Container) -> None:
     assert job.poll() is None
 
 
+@pytest.mark.heavy
 def test_limits_written_by_the_device_plugin_are_read(big: Container, session: ProbeSession, tmp_path: Path) -> None:
     """A test of the whole path from the device plugin's writer to the library."""
     code = """

@@ -14,6 +14,8 @@ from simgpu import usage
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
+pytestmark = pytest.mark.heavy
+
 OUT_OF_MEMORY = 2
 
 RACER = """

@@ -154,6 +154,7 @@ def test_a_programs_own_percentage_counts_only_where_it_is_lower(
     assert attribute(session, MULTIPROCESSORS) == ALL * seen // 100
 
 
+@pytest.mark.heavy
 def test_processes_of_a_container_divide_its_cap(make_member: MakeMember) -> None:
     member = make_member(50)
     first, second = member.started(), member.started()
@@ -213,6 +214,7 @@ def test_a_member_at_its_limit_gets_an_error_that_touches_no_other(make_member: 
     assert daemon.clients() == {full.process.pid, other.process.pid}
 
 
+@pytest.mark.heavy
 def test_one_process_too_many_fails_in_cuinit_and_says_why(make_member: MakeMember, daemon: MpsDaemon) -> None:
     member = make_member()
     clients = [daemon.session() for _ in range(MAX_CLIENTS)]
@@ -229,6 +231,7 @@ def test_one_process_too_many_fails_in_cuinit_and_says_why(make_member: MakeMemb
     assert refused.process.pid in daemon.clients()
 
 
+@pytest.mark.heavy
 def test_a_failed_cuinit_leaves_no_part_of_the_cap_behind(make_member: MakeMember, daemon: MpsDaemon) -> None:
     """The second call reckons anew: what the first one wrote into the environment is not the program's own wish."""
     member = make_member(60)

@@ -88,6 +88,7 @@ def test_after_a_refusal_nothing_is_charged_and_allocation_continues(
     assert process(f"arrays.plain({ROW}, 56)")[0] == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("function", ["cuArrayCreate_v2", "cuArrayDestroy"])
 def test_what_the_driver_refuses_changes_nothing(container: Container, process: ProbeSession, function: str) -> None:
     _, array = process(f"arrays.plain({ROW}, 16)")
@@ -120,6 +121,7 @@ def test_arrays_end_with_their_context(
     assert container.used_mib() == 0
 
 
+@pytest.mark.heavy
 def test_many_allocations_leak_nothing(make_container: Callable[..., Container]) -> None:
     container = make_container("128MiB")
     process = container.session()

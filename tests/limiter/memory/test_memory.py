@@ -73,6 +73,7 @@ def test_a_program_continues_after_a_refusal(container: Container) -> None:
     assert container.region().cards[0].peak_bytes == 64 * MIB
 
 
+@pytest.mark.heavy
 def test_every_free_function_releases_every_allocation(container: Container) -> None:
     process = container.session()
     process("start()")
@@ -84,6 +85,7 @@ def test_every_free_function_releases_every_allocation(container: Container) -> 
             assert container.used_mib() == 0
 
 
+@pytest.mark.heavy
 def test_the_charge_equals_the_driver_s_chunks(make_container: Make, world: World) -> None:
     """Small allocations share chunks; a chunk is charged until its last piece is freed."""
     process = make_container("1GiB").session()
@@ -100,6 +102,7 @@ def test_the_charge_equals_the_driver_s_chunks(make_container: Make, world: Worl
     assert taken > 0
 
 
+@pytest.mark.heavy
 def test_a_refused_small_allocation_leaves_no_charge(container: Container, world: World) -> None:
     process = container.session()
     process("start()")
@@ -108,6 +111,7 @@ def test_a_refused_small_allocation_leaves_no_charge(container: Container, world
     assert usage.bytes_by_card(world.state) == {world.cards[0].uuid: 64 * MIB}
 
 
+@pytest.mark.heavy
 def test_an_allocation_that_the_driver_refuses_is_not_charged(container: Container, world: World) -> None:
     process = container.session()
     process("start()")
@@ -151,6 +155,7 @@ def test_a_card_without_limits_is_denied(make_container: Make, world: World) -> 
     assert container.probe("alloc", "--kind", "context", "2")[0]["error"] == "cuDevicePrimaryCtxRetain"
 
 
+@pytest.mark.heavy
 def test_without_a_memory_limit_allocations_are_counted_only(make_container: Make) -> None:
     container = make_container(None, cores=30)
     process = container.session()
@@ -166,6 +171,7 @@ def test_without_any_limit_nothing_is_changed(world: World, shim: object) -> Non
     assert results(world.probe("alloc", "81920", "2", LD_PRELOAD=str(shim))) == [0, OUT_OF_MEMORY]
 
 
+@pytest.mark.heavy
 def test_the_environment_alone_is_enough(world: World, shim: object) -> None:
     limited = {"LD_PRELOAD": str(shim), "VGPU_MEMORY_LIMIT": "64MiB"}
     assert results(world.probe("alloc", "64", "2", **limited)) == [0, OUT_OF_MEMORY]
@@ -205,6 +211,7 @@ def test_a_damaged_limits_file_leaves_the_last_valid_limits(container: Container
     assert results(container.probe("alloc", "2")) == [OUT_OF_MEMORY]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("end", ["cuDevicePrimaryCtxReset_v2(0)", "cuDevicePrimaryCtxRelease_v2(0)"])
 def test_memory_of_a_context_ends_with_it(container: Container, end: str) -> None:
     process = container.session()
@@ -217,6 +224,7 @@ def test_memory_of_a_context_ends_with_it(container: Container, end: str) -> Non
     assert process(f"alloc({64 * MIB})")[0] == 0
 
 
+@pytest.mark.heavy
 def test_destroying_a_context_keeps_the_charges_of_others(container: Container) -> None:
     process = container.session()
     process("start()")

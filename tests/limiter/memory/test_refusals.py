@@ -120,6 +120,7 @@ session.alloc(80 << 20)
 """
 
 
+@pytest.mark.heavy
 def test_the_number_of_suppressed_lines_is_logged(container: Container) -> None:
     env = container.world.environment(**container.env, PYTHONPATH=str(ROOT))
     done = subprocess.run([sys.executable, "-c", FLOOD], env=env, capture_output=True, text=True, check=False)

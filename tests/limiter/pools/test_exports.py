@@ -2,6 +2,7 @@
 
 import ctypes
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -71,6 +72,7 @@ def _steps(address: int, size: int) -> range:
     return range(address // STEP, (address + size - 1) // STEP + 1)
 
 
+@pytest.mark.heavy
 def test_lost_memory_agrees_with_the_oracle(pure: ctypes.CDLL) -> None:
     for name in ("exports_lost_bytes", "exports_bytes"):
         getattr(pure, name).restype = U64

@@ -26,6 +26,7 @@ def race(container: Container, program: Path, threads: int, mib: int, **more: st
     return int(subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("threads", "mib"), [(3, 12), (4, 20), (6, 12), (8, 3)])
 def test_threads_never_hold_more_than_the_limit(container: Container, built: Build, threads: int, mib: int) -> None:
     """The last allocations do not fit into the pool's free memory, so that it grows without a thread expecting it."""

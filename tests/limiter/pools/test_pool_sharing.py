@@ -92,6 +92,7 @@ def scene(make_world: Callable[..., World], make_container: Callable[..., Contai
     return Scene((first, second), (str(world.state / f"socket{number}") for number in count()))
 
 
+@pytest.mark.heavy
 def test_exported_memory_of_a_killed_exporter_stays_charged(scene: Scene) -> None:
     exporter, importer, third = scene.exporter(), scene.process(), scene.process()
     pool = exporter.opened_by(importer)
@@ -202,6 +203,7 @@ def test_a_refused_import_is_charged_while_the_driver_keeps_it(scene: Scene) -> 
     assert scene.used(1) == 250
 
 
+@pytest.mark.heavy
 def test_with_a_full_table_the_importer_is_charged(scene: Scene) -> None:
     """The charge ends with the importer's pool."""
     crowd, importer = scene.exporter(), scene.process()
@@ -231,6 +233,7 @@ def test_rows_of_the_image_before_an_exec_end_with_its_slot(scene: Scene) -> Non
     assert scene.used(1) == 0
 
 
+@pytest.mark.heavy
 def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)

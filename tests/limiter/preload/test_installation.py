@@ -37,6 +37,7 @@ assert b"without noexec" in done.stderr, done
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_vgpu_run_refuses_a_library_on_a_file_system_mounted_noexec(shim: Path) -> None:
     assert shim.is_file()

@@ -145,6 +145,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_multiprocessing_s_workers_run_under_their_parent_s_limits(world: World, tmp_path: Path, method: str) -> None:
     """With spawn and forkserver, each worker runs the script's first lines again."""
@@ -171,6 +172,7 @@ print(done.stdout, done.stderr)
 """
 
 
+@pytest.mark.heavy
 def test_limits_that_were_changed_since_are_inherited(world: World) -> None:
     """`vgpu set` changes the file; a child still asks for what its parent asked for."""
     change = """
@@ -183,11 +185,13 @@ with open(os.environ["VGPU_LIMITS_FILE"], "r+b") as file:
     assert python(world, start_child(change)).stdout.split() == ["32"]
 
 
+@pytest.mark.heavy
 def test_a_child_without_the_library_is_not_taken_for_limited(world: World) -> None:
     done = python(world, start_child("del os.environ['LD_PRELOAD']"))
     assert "LimiterError: VGPU_LIMITS_FILE names the limits of this process, but" in done.stdout
 
 
+@pytest.mark.heavy
 def test_without_a_driver_it_warns_and_children_that_find_one_are_limited(world: World) -> None:
     child = start_child(f"os.environ['LD_LIBRARY_PATH'] = {str(world.bin)!r}")
     done = python(world, child, LD_LIBRARY_PATH="")

@@ -11,6 +11,9 @@ from limiter.build import toolchain
 from simgpu.build import OUT
 from tests.limiter.conftest import Container
 
+pytestmark = pytest.mark.heavy
+
+
 HERE = Path(__file__).parent
 OUT_OF_MEMORY = 2
 

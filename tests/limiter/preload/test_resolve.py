@@ -106,6 +106,7 @@ def test_a_driver_function_found_by_library_path_is_wrapped(container: Container
     assert shown[2] == 64 << 20
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("version", [3020, 7000, 11030, 12000, 13000])
 @pytest.mark.parametrize("flags", [0, 1, 2])
 def test_cu_get_proc_address_returns_the_driver_s_results(container: Container, version: int, flags: int) -> None:

@@ -49,6 +49,7 @@ def paths(copies: Path) -> list[str]:
     return ["libcuda.so.1", f"{copies}/libcuda.so.1", f"{copies}/libcuda.so", f"{copies}/libcuda.so.1.580.159"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("ways", [*itertools.product(("open", "deep", "address"), repeat=2)])
 @pytest.mark.parametrize("order", [*itertools.permutations(range(4), 2)])
 def test_two_copies_have_one_limit_in_any_order(

@@ -146,6 +146,7 @@ class Accounts(RuleBasedStateMachine):
         assert self._of_process(pid, gpu) is not None
 
 
+@pytest.mark.heavy
 def test_the_accounts_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Accounts.pure = pure
     run_state_machine_as_test(Accounts, settings=settings(max_examples=60, stateful_step_count=15, deadline=None))

@@ -386,6 +386,7 @@ def test_a_job_has_its_share_of_its_own_speed(
     assert steps * sum(kernels) <= share / 100 * seconds * 1000 * MS + saved
 
 
+@pytest.mark.heavy
 @settings(max_examples=8, deadline=None)
 @given(
     works=st.lists(works, min_size=2, max_size=4),
@@ -405,6 +406,7 @@ def test_a_job_with_unequal_work_has_its_share(
 short_works = st.lists(st.integers(2, 20), min_size=1, max_size=6)
 
 
+@pytest.mark.heavy
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(work=short_works, share=shares, owed=st.integers(300, 600))
 def test_a_debt_of_a_card_that_others_wait_for_is_repaid_once(

@@ -159,6 +159,7 @@ class Exports(RuleBasedStateMachine):
             assert used == self._held()
 
 
+@pytest.mark.heavy
 def test_held_memory_is_charged_and_after_measurements_once(pure: ctypes.CDLL) -> None:
     Exports.pure = pure
     run_state_machine_as_test(Exports, settings=settings(max_examples=200, stateful_step_count=15, deadline=None))
@@ -187,6 +188,7 @@ def test_a_full_table_is_summed_by_groups(pure: ctypes.CDLL, place: ctypes.c_voi
     assert card.used_bytes == card.orphaned_bytes == 0
 
 
+@pytest.mark.heavy
 def test_threads_that_sum_different_regions_do_not_disturb_each_other(pure: ctypes.CDLL) -> None:
     """The region's lock guards the region and nothing else, so a sum needs no memory that other threads use."""
 

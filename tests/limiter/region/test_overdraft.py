@@ -94,6 +94,7 @@ def test_a_second_lends_at_most_the_overdraft_and_what_comes_back(compute: ctype
     compute.region_close(card.region)
 
 
+@pytest.mark.heavy
 @given(seed=st.integers(0, 2**32), share=st.integers(5, 80), kernel_us=st.integers(50, 20_000))
 def test_nothing_is_gained_over_a_minute(compute: ctypes.CDLL, seed: int, share: int, kernel_us: int) -> None:
     """A program whose every turn is followed by as many early launches as it can get.

@@ -140,6 +140,7 @@ class Shares(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
 
 
+@pytest.mark.heavy
 def test_the_rows_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Shares.pure = pure
     run_state_machine_as_test(Shares, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))

@@ -109,6 +109,7 @@ def test_a_lock_of_random_bytes_times_out_or_is_taken(container: Container, seed
     assert set(attempts(container)) <= ANSWERS
 
 
+@pytest.mark.heavy
 def test_a_lock_of_another_kind_is_not_touched(container: Container) -> None:
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
     kind = (container.folder / "region").read_bytes()[LOCK_AT + 16]
@@ -146,6 +147,7 @@ def test_random_writes_to_the_region_neither_crash_nor_block_a_program(container
     assert [session(f"free({pointer})") for pointer in held] == [0] * len(held)
 
 
+@pytest.mark.heavy
 def test_reading_a_random_region_from_outside_is_bounded(container: Container) -> None:
     chance = random.Random(5)
     path = container.folder / "region"

@@ -14,6 +14,8 @@ from tests.limiter.conftest import Container
 from tests.simgpu import mps_daemon
 from tests.simgpu.mps_daemon import MpsDaemon
 
+pytestmark = pytest.mark.heavy
+
 MIB = 1 << 20
 OUT_OF_MEMORY, ILLEGAL_ADDRESS, RPC_FAILURE = 2, 700, 806
 LIMIT_MIB = 64

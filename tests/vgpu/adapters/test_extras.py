@@ -11,6 +11,7 @@ from vgpu.adapters import extras
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("module", "program", "missing"),
     [

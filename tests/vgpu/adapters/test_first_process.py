@@ -105,6 +105,7 @@ def test_it_ends_after_its_program_when_it_is_told_to(start: Start, tmp_path: Pa
     assert line(process) == "over"
 
 
+@pytest.mark.heavy
 def test_it_ends_between_two_starts_too(start: Start) -> None:
     process = start("exit 1", 60)
     for _ in range(5):

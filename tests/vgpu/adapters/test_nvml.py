@@ -264,6 +264,7 @@ OF_ONE_CARD = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("function", OF_ONE_CARD)
 @pytest.mark.parametrize("code", [UNKNOWN, GPU_IS_LOST, RESET_REQUIRED, TIMEOUT, state_directory.HANGS])
 def test_a_card_that_fails_or_hangs_affects_no_other(nvml: Session, function: str, code: int) -> None:
@@ -417,6 +418,7 @@ ASKED_OF_A_CARD = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("expression", "answer"), [row[1:] for row in ASKED_OF_A_CARD], ids=[row[0] for row in ASKED_OF_A_CARD]
 )
@@ -430,6 +432,7 @@ def test_a_card_that_hangs_delays_the_others_by_little(nvml: Session, expression
     assert time.monotonic() - begun < 0.5
 
 
+@pytest.mark.heavy
 def test_a_card_that_answers_late_is_not_faulty_meanwhile(nvml: Session) -> None:
     state_directory.inject_faults(nvml.directory, (f"*@{CARDS[1].uuid}", state_directory.HANGS))
     ask = f"nvml.faults({[card.uuid for card in CARDS]!r})"

@@ -49,6 +49,7 @@ def test_cgroups_are_bounded_and_any_bytes_are_read(made: Path) -> None:
     assert Procfs(made).process(7) is None
 
 
+@pytest.mark.heavy
 def test_no_descriptor_stays_open(made: Path) -> None:
     gc.collect()  # what another test left open is not to be closed meanwhile
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -76,6 +76,7 @@ async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
     assert all(isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True))
 
 
+@pytest.mark.heavy
 async def test_it_lists_in_pages_and_watches(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         await add(client, *(f"m{n}" for n in range(1100)))

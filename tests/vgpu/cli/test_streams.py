@@ -12,6 +12,8 @@ from tests.vgpu.cli.cluster.conftest import Server, server
 from tests.vgpu.cli.conftest import GIB, Make, card_bytes
 from vgpu.cli.failure import OUTPUT_FAILED
 
+pytestmark = pytest.mark.heavy
+
 __all__ = ["server"]
 
 ROOT = Path(__file__).parents[3]

@@ -42,6 +42,7 @@ def test_what_is_encoded_is_decoded(wanted: Limits) -> None:
     assert limits.decode(data) == wanted
 
 
+@pytest.mark.heavy
 @given(anything, anything, anything)
 def test_each_rewrite_replaces_the_one_before(first: Limits, second: Limits, third: Limits) -> None:
     data = limits.encode(first)
@@ -51,6 +52,7 @@ def test_each_rewrite_replaces_the_one_before(first: Limits, second: Limits, thi
         assert limits.sequence(data) == number
 
 
+@pytest.mark.heavy
 @given(anything, anything, st.data())
 def test_an_interrupted_rewrite_leaves_the_old_limits_or_the_new(old: Limits, new: Limits, data: st.DataObject) -> None:
     whole = limits.encode(old)

@@ -76,6 +76,7 @@ def test_a_selector_and_a_closed_node() -> None:
     assert judged({}, closed) is Reason.NODE_UNSCHEDULABLE
 
 
+@pytest.mark.heavy
 @given(VALUES, VALUES)
 def test_fields_of_any_type_raise_nothing(value: Any, other: Any) -> None:
     terms = {"nodeSelectorTerms": [value, {"matchFields": [other]}]}

@@ -153,6 +153,7 @@ def test_a_group_has_the_sum_of_its_members_and_never_more_than_the_card(cores: 
     assert space.guarantee(cores) <= 100
 
 
+@pytest.mark.heavy
 @given(st.integers(0, 200))
 def test_a_group_has_room_for_48_containers_on_a_card(members: int) -> None:
     assert (space.clients_left(members) > 0) == (members < 48)

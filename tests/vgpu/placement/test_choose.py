@@ -151,6 +151,7 @@ def test_best_effort_uses_no_cores() -> None:
     placed(pod(container(gpu_mem=256, gpu_cores=50), annotations={names.COMPUTE_POLICY: "best-effort"}), node)
 
 
+@pytest.mark.heavy
 @given(st.lists(share_pods(), max_size=8))
 def test_no_card_ever_exceeds_its_capacity(pods: list[dict[str, Any]]) -> None:
     node = node_state(card(0), card(1, memory_mib=1000), card(2))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,6 +177,7 @@ def apart(wanted: PodRequest) -> PodRequest:
     return replace(wanted, options=replace(wanted.options, gang_cards=GangCards.OWN))
 
 
+@pytest.mark.heavy
 @given(st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=6), FLEETS)
 def test_no_other_member_is_on_a_card_of_a_member_that_wants_cards_of_its_own(
     wanted: list[tuple[PodRequest, bool]], views: list[NodeView]

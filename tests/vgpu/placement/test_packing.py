@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def nodes(draw: st.DrawFn) -> NodeState:
     return replace(node, cards=tuple(s.with_usage(u) for s, u in zip(node.cards, usages, strict=True)))
 
 
+@pytest.mark.heavy
 @settings(max_examples=400)
 @given(pods(), nodes(), st.sampled_from(PackingPolicy))
 def test_no_pod_of_few_containers_is_refused_where_any_choice_fits(

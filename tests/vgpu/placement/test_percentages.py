@@ -72,6 +72,7 @@ def test_cards_of_two_drivers_take_as_many_pods_each(count: int) -> None:
     placed(node, *[asked(node, 100 // count)] * count * 2)
 
 
+@pytest.mark.heavy
 @settings(max_examples=200)
 @given(st.one_of(st.sampled_from(SIZES), st.integers(2560, 9000)), st.data(), st.sampled_from(PackingPolicy))
 def test_pods_whose_percentages_add_up_to_a_card_fit_on_it(

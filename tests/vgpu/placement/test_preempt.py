@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,6 +146,7 @@ def brute_force(
     return min((preempt.eviction(subset, allowed).cost for subset in subsets if fits(subset)), default=None)
 
 
+@pytest.mark.heavy
 @given(
     candidates(), st.lists(st.integers(0, 2), min_size=6, max_size=6),
     st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_f
     assert [dict(landing.counts) for landing in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2
 
 
+@pytest.mark.heavy
 def test_the_work_for_advice_is_bounded_by_the_number_of_nodes() -> None:
     requests = [asked(gpu_mem=3000 + size) for size in range(7)]
     pods, landings = [Wanted(request) for request in requests], [Landing(judged=request) for request in requests]

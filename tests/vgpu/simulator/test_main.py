@@ -14,6 +14,8 @@ import pytest
 
 from tests.vgpu.simulator.process import Run, running
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[3]
 STARTED = [
     "starting the extender and the webhook", "1 of 3: waiting for the extender", "2 of 3: waiting for the admin REST",

@@ -1,5 +1,7 @@
 """`make run` with cards of real sizes: as many pods run on a card as their percentage says."""
 
+import pytest
+
 from tests.strategies import REAL_CARD_MIB
 from tests.vgpu.simulator.process import running
 from vgpu.domain import names
@@ -7,6 +9,7 @@ from vgpu.domain import names
 PODS = [("H100", 50, 2), ("H200", 25, 4), ("4090", 10, 10), ("T4", 14, 7)]
 
 
+@pytest.mark.heavy
 def test_each_card_of_another_size_takes_as_many_pods_as_their_percentage_says() -> None:
     sizes = ",".join(map(str, REAL_CARD_MIB))
     with running("--pods", "0", "--nodes", "4", "--cards", "1", "--memory-mib", sizes) as run:

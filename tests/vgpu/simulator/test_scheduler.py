@@ -133,6 +133,7 @@ async def test_only_screened_nodes_are_filtered_and_a_single_node_is_not_scored(
     assert [(verb, args.get("NodeNames")) for verb, args in fake.calls] == [("filter", ["n2"]), ("bind", None)]
 
 
+@pytest.mark.heavy
 async def test_a_pod_that_fits_nowhere_has_an_event_and_is_retried(
     cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:

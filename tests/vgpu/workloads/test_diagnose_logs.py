@@ -118,6 +118,7 @@ def test_a_job_under_two_switches() -> None:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -101,6 +101,7 @@ def test_a_program_without_a_framework() -> None:
         codes("for batch in loader:\n    print(batch.item())\n")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -126,6 +127,7 @@ def nested(head: str, body: str) -> str:
     return "import torch\n" + "".join(f"{' ' * depth}{head}\n" for depth in range(90)) + " " * 90 + body + "\n"
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize(
     "text",

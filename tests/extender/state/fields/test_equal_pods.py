@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ PODS: st.SearchStrategy[Any] = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.heavy
 @given(st.lists(PODS, min_size=2, max_size=20))
 def test_a_pod_is_read_as_if_no_other_pod_had_been_read(pods: list[Any]) -> None:
     reader = EqualPods()

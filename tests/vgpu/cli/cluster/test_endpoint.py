@@ -207,6 +207,7 @@ def test_a_token_for_this_machine_passes_no_proxy(server: Server, monkeypatch: p
     assert run("get", "nodes", "--server", server.url, "--token", "t")[0] == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("status", "body", "code", "words"),
     [
@@ -298,6 +299,7 @@ def replaced(found: Any) -> Iterator[Any]:
         yield from ([*found[:n], value, *found[n + 1 :]] for n in range(len(found)) for value in replaced(found[n]))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "user",
     [
@@ -506,6 +508,7 @@ def test_every_form_of_a_name_that_is_typed_or_printed_is_taken(server: Server, 
     assert asked in [request[1] for request in server.requests]
 
 
+@pytest.mark.heavy
 def test_each_name_that_output_name_prints_is_taken_by_get_and_describe(server: Server) -> None:
     for kind in ("gpus", "nodes", "pods", "pending"):
         printed = run("get", kind, "-A", "-o", "name", "--server", server.url)[1].split()

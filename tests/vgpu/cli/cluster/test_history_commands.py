@@ -28,6 +28,7 @@ def test_without_an_owner_nothing_measured_is_an_answer(server: Server) -> None:
     assert run("rightsize", "--server", server.url) == (0, "nothing was measured\n")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", ["usage", "rightsize"])
 def test_without_a_namespace_all_of_them_are_asked_for_and_the_help_says_so(server: Server, command: str) -> None:
     """The help named the kubeconfig's namespace as the default, which these commands do not use."""

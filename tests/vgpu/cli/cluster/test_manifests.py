@@ -108,6 +108,7 @@ def test_nothing_to_place(tmp_path: Path, document: Any) -> None:
     assert failed.value.code == 2
 
 
+@pytest.mark.heavy
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("a: [")
     (tmp_path / "deep").write_text("[" * 50_000)
@@ -138,6 +139,7 @@ CRON_JOB = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("document", [POD, CRON_JOB, {"kind": "List", "items": [POD]}], ids=["pod", "cronjob", "list"])
 def test_manifests_of_wrong_types_are_refused_with_a_message_or_ignored(document: Any, tmp_path: Path) -> None:
     cluster, file = tmp_path / "cluster", tmp_path / "file"

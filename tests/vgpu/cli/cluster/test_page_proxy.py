@@ -139,6 +139,7 @@ def test_zeros_in_front_of_a_content_length_do_no_harm(serve: Callable[..., str]
     assert (answer.status_code, server.requests[0][4]) == (200, {})
 
 
+@pytest.mark.heavy
 def test_sigterm_ends_a_dashboard_of_a_background_job(server: Server) -> None:
     """A shell's background jobs ignore SIGINT; the dashboard took over its handler for SIGTERM, and ran for ever."""
     server.answers["GET /"] = (200, "page")

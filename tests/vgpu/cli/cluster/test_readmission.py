@@ -304,6 +304,7 @@ def test_a_later_run_names_the_manifests_that_an_earlier_run_left(server: RestSe
     assert (code, output) == (0, "no pod waits for the webhook\n")
 
 
+@pytest.mark.heavy
 def test_only_the_named_pods_are_created_again(server: RestServer, tmp_path: Path) -> None:
     waiting = [pod(name, gpu_mem="1024") for name in ("a", "b")]
     server.answers["GET /api/v1/namespaces/team/pods"] = (200, {"items": waiting, "metadata": {}})

@@ -144,6 +144,7 @@ def test_a_document_that_is_too_deep_is_removed() -> None:
     assert "planted" not in json.dumps(redaction.document(deep)[0])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("part", ["a", "token", "a=b", "\n"])
 def test_a_long_text_without_secrets_is_read_once(part: str) -> None:
     """Otherwise it would take hours, and the test's time would end."""

@@ -112,6 +112,7 @@ def test_a_gang_is_placed_as_a_whole_or_the_table_says_for_how_many_pods_there_i
     assert "0 of 4 pods are placed" in found[1]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -212,6 +213,7 @@ def one(folder: Path, wanted: dict[str, Any]) -> str:
     return output
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("limits", "said"),
     [

@@ -93,6 +93,7 @@ def test_a_card_that_is_not_there_is_named(environment: dict[str, str]) -> None:
         assert b"--gpu: no card 7" in running.stderr.read()
 
 
+@pytest.mark.heavy
 def test_a_card_that_cannot_be_opened_ends_it(environment: dict[str, str], tmp_path: Path) -> None:
     """The second one has no load yet, and is not waited for."""
     state_directory.inject_faults(tmp_path, ("cuDevicePrimaryCtxRetain", 46))
@@ -143,6 +144,7 @@ def test_wrong_options_are_refused(given: list[str], why: str) -> None:
     assert why in done.output
 
 
+@pytest.mark.heavy
 def test_a_machine_without_a_driver(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "cards").unlink()
     with holding(environment) as running:

@@ -39,6 +39,7 @@ def test_fields_heads_and_units_can_be_chosen(home: Path, make: Make) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_it_loops_and_ends(home: Path, make: Make) -> None:
     make("a1", card_bytes())
     assert run(home, "--query", "vgpu.id", "--format", "csv,noheader", "-l", "5", "-c", "3") == (0, "a1\n" * 3)

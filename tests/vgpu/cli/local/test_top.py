@@ -74,6 +74,7 @@ def test_an_empty_top_says_where_it_looked(home: Path) -> None:
     assert (code, f"No program runs under limits. Looked in: {home}" in " ".join(output.split())) == (0, True)
 
 
+@pytest.mark.heavy
 def test_in_a_pipe_it_prints_one_sample(home: Path, make: Make) -> None:
     make("ab12cd34", card_bytes(used=GIB), command="train")
     done = subprocess.run(vgpu(home, "top"), capture_output=True, text=True, timeout=20, check=True)
@@ -90,6 +91,7 @@ def test_a_missing_state_directory_is_an_error() -> None:
     assert (code, output) == (125, "vgpu top: --state: /none/allocations cannot be read\n")
 
 
+@pytest.mark.heavy
 def test_on_a_terminal_it_refreshes_until_interrupted(home: Path, make: Make) -> None:
     make("ab12cd34", command="python train.py")
     main, side = pty.openpty()

@@ -120,6 +120,7 @@ def test_no_figure_is_longer_than_its_column(amount: int, us: int) -> None:
     assert max(map(len, (top_table.size(amount), top_table.count(amount), top_table.duration(us)))) <= 5
 
 
+@pytest.mark.heavy
 @given(tenants.texts)
 def test_no_name_changes_the_lines_of_others(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -84,6 +84,7 @@ async def test_output_lines_of_any_length_and_bytes_are_logged() -> None:
     assert lines[-1] == "last"
 
 
+@pytest.mark.heavy
 async def test_the_real_arbiter_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     """The arbiter asks the kernel for a signal at its parent's death."""
     program = (

@@ -100,6 +100,7 @@ assert Allocations(root).all() == kept.all() != (given,)
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_on_a_full_disk_the_record_is_kept_in_memory_and_saved_when_the_holder_is_confirmed(tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=64k tmpfs "$1" && mkdir "$1/allocations"'
@@ -125,6 +126,7 @@ def test_init_containers_are_found_by_pod_uid(kept: Allocations) -> None:
     assert not kept.was_allocated(POD.uid, ContainerName("other"))
 
 
+@pytest.mark.heavy
 @given(
     st.one_of(
         st.binary(max_size=60), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr).map(str.encode)

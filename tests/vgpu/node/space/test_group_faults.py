@@ -29,6 +29,8 @@ from vgpu.node.processes import share_files
 from vgpu.node.space import seen_faults
 from vgpu.node.space.seen_faults import SeenFault
 
+pytestmark = pytest.mark.heavy
+
 if TYPE_CHECKING:
     from vgpu.node.containers.allocations import Allocation
     from vgpu.node.containers.bound_pod import BoundPod

@@ -23,6 +23,7 @@ def state() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.heavy
 async def test_a_card_serves_groups_while_a_supervisor_runs(state: Path) -> None:
     new, old = replace(gpu(0).card, serves_space=True), gpu(1).card
     inventory, now = Inventory(256), time.time()

@@ -23,6 +23,8 @@ from vgpu.domain.asks.space import SpaceGroup
 from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.node.space.directories import GroupOnCard, SpaceDirectories
 
+pytestmark = pytest.mark.heavy
+
 PROGRAM = """
 import asyncio, logging, os, sys, time
 from pathlib import Path

@@ -46,6 +46,7 @@ def pods_in(text: str, form: str) -> list[tuple[str, str, str]]:
 NAMES = st.tuples(tenants.label_names, tenants.dns_names, tenants.label_names)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("form", PARSERS)
 @settings(max_examples=40, deadline=None)
 @given(names=st.sets(NAMES, min_size=1, max_size=8))

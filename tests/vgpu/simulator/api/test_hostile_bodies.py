@@ -55,6 +55,7 @@ async def test_json_that_is_nested_too_deep_is_refused(http: httpx.AsyncClient, 
     assert (await http.post(PODS, content=nested(shapes.MAX_DEPTH - 10), headers=JSON)).status_code == 201
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "path",
     [

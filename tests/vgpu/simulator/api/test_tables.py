@@ -47,6 +47,7 @@ async def test_a_watch_sends_tables_too(http: httpx.AsyncClient) -> None:
     assert shown(event["object"])["Name"] == "a"
 
 
+@pytest.mark.heavy
 async def test_a_custom_resource_has_the_columns_of_its_definition(with_crd: httpx.AsyncClient) -> None:
     await with_crd.post(GPUNODES, json={"metadata": {"name": "n1"}, "spec": {"cards": []}})
     status = {"summary": {"health": "3/4", "cordoned": 1}, "conflicts": []}

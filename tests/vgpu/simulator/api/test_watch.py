@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
+import pytest
 
 from vgpu.simulator.api.cluster import InMemoryCluster
 
@@ -55,6 +56,7 @@ async def test_a_watch_from_a_forgotten_version_fails_with_410(
     assert [(event["type"], event["object"]["code"]) for event in found] == [("ERROR", 410)]
 
 
+@pytest.mark.heavy
 async def test_a_watch_ends_after_its_time_with_a_bookmark(http: httpx.AsyncClient) -> None:
     found = [e async for e in events(http, PODS, resourceVersion="1", timeoutSeconds="1", allowWatchBookmarks="true")]
     assert [event["type"] for event in found] == ["BOOKMARK"]

@@ -154,6 +154,7 @@ def test_onnx_that_cannot_be_read(data: bytes, says: str) -> None:
         onnx_graph(data)
 
 
+@pytest.mark.heavy
 def test_onnx_with_more_text_than_is_kept() -> None:
     long = [onnx_bytes.node("Add", ["x" * 4000] * 100, []) for _ in range(200)]
     with pytest.raises(MalformedModel, match="names of more than 64 MiB"):
