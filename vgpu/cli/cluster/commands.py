@@ -1,11 +1,12 @@
 """The commands about the cluster: their options, and what they show."""
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -39,6 +40,8 @@ from vgpu.domain.identifiers import NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 PEOPLE = (Format.TABLE, Format.WIDE)
+_OPTIONS_BY_FIELD: Final = {"sort": "--sort-by", "selector": "--selector"}
+_QUERY_FIELD: Final = re.compile(r"^( *)(sort|selector): ", re.MULTILINE)
 
 
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, now: Callable[[], datetime]) -> None:
@@ -104,7 +107,16 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
                 session.show(rows, TABLES[kind.plural], output)
             _refuse_missing(missing, place)
 
-        outcome.or_fail("get", show)
+        outcome.or_fail("get", lambda: _with_option_names(show))
+
+
+def _with_option_names(ask: Callable[[], None]) -> None:
+    """Ask the server; a refusal that names a field of the query names the option that the field came from instead."""
+    try:
+        ask()
+    except CommandFailed as error:
+        said = _QUERY_FIELD.sub(lambda match: f"{match[1]}{_OPTIONS_BY_FIELD[match[2]]}: ", str(error))
+        raise CommandFailed(said, error.code) from error
 
 
 def _query(
