@@ -9,7 +9,7 @@ import pytest
 from simgpu import build
 from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
-from tests.simgpu import card_timeline
+from tests.simgpu.timeline import card_timeline
 
 SESSION = "tests.cuda_calls.session"
 

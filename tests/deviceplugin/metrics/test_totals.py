@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.deviceplugin.conftest import World
-from tests.deviceplugin.test_metrics import has_not, scraped, served
+from tests.deviceplugin.metrics.test_metrics import has_not, scraped, served
 from tests.deviceplugin.test_uninvited import use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid

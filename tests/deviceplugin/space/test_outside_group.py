@@ -3,7 +3,7 @@
 import pytest
 
 from tests.deviceplugin.conftest import PODS, World
-from tests.deviceplugin.test_metrics import has, served
+from tests.deviceplugin.metrics.test_metrics import has, served
 from tests.deviceplugin.test_uninvited import ID as CONTAINER
 from tests.deviceplugin.test_uninvited import looked_again, reports, use, with_status
 from tests.strategies import container

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.deviceplugin.conftest import World, settings_of
-from tests.deviceplugin.test_metrics import has, scraped, served
+from tests.deviceplugin.metrics.test_metrics import has, scraped, served
 from tests.deviceplugin.test_uninvited import ID, assert_nothing_else_is_found, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.extender.admin.test_process import running, until_answered
+from tests.extender.admin.exchange.test_process import running, until_answered
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 from tests.vgpu.simulator.process import Run

@@ -3,8 +3,8 @@
 from typing import Any
 
 from extender.admin.answers.listed import placed_groups
+from tests.extender.admin.answers.test_space_groups import placed
 from tests.extender.admin.conftest import Admin, CopiedSnapshots, shown
-from tests.extender.admin.test_space_groups import placed
 from vgpu.domain import names
 from vgpu.domain.identifiers import NodeName
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.simgpu.card_timeline import HANDOVER, MS, SLICE, START, US, CardTimeline
+from tests.simgpu.timeline.card_timeline import HANDOVER, MS, SLICE, START, US, CardTimeline
 
 pytestmark = pytest.mark.slow
 

@@ -55,7 +55,7 @@ BOUND: Mapping[str, tuple[str, str, dict[str, Any]]] = {  # by pod: node, cards,
 }
 USED = {"a": (400, 25), "two": (700, 15)}
 
-SCRIPTS = Path(__file__).parents[1] / "web"
+SCRIPTS = Path(__file__).parents[2] / "web"
 MEMORY = 6 * 2048
 ALLOCATED = 2048 + (512 + 256 + 256) + 1024 + 512 + 2 * 768
 FREE = (2048 - 1024) + 2 * (2048 - 768)  # of n1/1, n3/0 and n3/1, which take new containers

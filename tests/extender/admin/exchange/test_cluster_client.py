@@ -17,7 +17,7 @@ from extender.admin.exchange.snapshots import SnapshotNotReady, Snapshots
 from extender.admin.problems import AdminProblem
 from extender.admin.security.audit import AuditedAction
 from tests.extender.admin.conftest import shown
-from tests.extender.admin.whole_snapshot import whole
+from tests.extender.admin.exchange.whole_snapshot import whole
 from tests.extender.conftest import World
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import CardUuid, NodeName

@@ -18,7 +18,7 @@ from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest
 from extender.state.fields import card_use, container_use
 from tests.deviceplugin.conftest import World
-from tests.deviceplugin.test_metrics import has, scraped, served
+from tests.deviceplugin.metrics.test_metrics import has, scraped, served
 from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid

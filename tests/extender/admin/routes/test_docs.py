@@ -9,7 +9,7 @@ from extender.admin.app import ROUTES
 from extender.settings import ExtenderSettings
 from tests.vgpu.cli.cluster.conftest import run
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 PAGE = (DOCS / "admin.md").read_text()
 
 

@@ -17,8 +17,8 @@ from extender.admin.exchange.messages import Listener
 from extender.admin.routes import leader_relay
 from extender.lead.admin_address import AdminAddress, LeadingReplica
 from tests.extender.admin.conftest import Admin, CopiedSnapshots, Opened, shown
-from tests.extender.admin.test_access import Reviewer, bearer, reviewer
-from tests.extender.admin.test_history import Asked
+from tests.extender.admin.routes.test_history import Asked
+from tests.extender.admin.security.test_access import Reviewer, bearer, reviewer
 from tests.extender.admin.test_server import free_port, until_open
 from tests.extender.conftest import World
 from tests.extender.test_main import certificate

@@ -14,7 +14,7 @@ from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest
 from extender.state.fields import api_times
 from tests.extender.admin.conftest import Admin, CopiedSnapshots, Opened, shown
-from tests.extender.admin.test_history import Asked
+from tests.extender.admin.routes.test_history import Asked
 from tests.extender.conftest import gpu_node
 from vgpu.domain import names
 from vgpu.domain.identifiers import NodeName

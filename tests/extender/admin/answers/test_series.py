@@ -10,7 +10,7 @@ from extender.history.reporting.prices import Prices
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest
 from tests.extender.admin.conftest import Admin, Opened
-from tests.extender.admin.test_access import Reviewer, bearer, reviewer
+from tests.extender.admin.security.test_access import Reviewer, bearer, reviewer
 from tests.extender.history import make
 from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName, PodUid
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.arbiter.conftest import Container, Node, until
-from tests.arbiter.jobs import (
+from tests.arbiter.jobs.jobs import (
     BUSY_UNTIL,
     CARD_ROW,
     CARD_SIZE,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.arbiter.conftest import Node, until
-from tests.arbiter.jobs import (
+from tests.arbiter.jobs.jobs import (
     CARDS,
     Job,
     add,

@@ -23,7 +23,7 @@ from extender.history.reporting.reports import (
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database
 from tests.extender.admin.conftest import Admin, Opened
-from tests.extender.admin.test_access import Reviewer, bearer, reviewer
+from tests.extender.admin.security.test_access import Reviewer, bearer, reviewer
 from vgpu.domain.asks import right_size
 from vgpu.domain.errors import HistoryUnavailable
 from vgpu.domain.identifiers import ContainerName, Namespace

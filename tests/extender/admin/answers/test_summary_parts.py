@@ -8,7 +8,7 @@ from extender.admin.answers import findings
 from extender.admin.answers.kept_parts import KeptParts
 from extender.admin.answers.summary_parts import SummaryParts
 from tests.extender.admin.conftest import CopiedSnapshots, shown
-from tests.extender.admin.test_snapshot_changes import Changing
+from tests.extender.admin.exchange.test_snapshot_changes import Changing
 from tests.extender.conftest import World
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace
 

@@ -20,8 +20,8 @@ from extender.state.fields.container_use import ContainerUse
 from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedLease, WatchedPod
 from tests.extender.admin.conftest import CopiedSnapshots, shown
-from tests.extender.admin.test_cluster_client import end
-from tests.extender.admin.whole_snapshot import whole
+from tests.extender.admin.exchange.test_cluster_client import end
+from tests.extender.admin.exchange.whole_snapshot import whole
 from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource

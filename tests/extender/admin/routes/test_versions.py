@@ -12,7 +12,7 @@ from extender.admin.routes import installed_pods
 from tests.extender.admin.conftest import Admin, Opened
 from vgpu.domain.errors import KubernetesError
 
-BASE = Path(__file__).parents[3] / "manifests/base"
+BASE = Path(__file__).parents[4] / "manifests/base"
 
 
 class Pods:
